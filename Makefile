@@ -1,0 +1,44 @@
+# A thin front: each target is one or two commands that can be typed by hand.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: install up down test test-long test-chaos lint format bench clean
+
+install: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@touch $@
+
+up: install
+	$(BIN)/gpu-dev up $(ARGS)
+
+down: install
+	$(BIN)/gpu-dev down $(ARGS)
+
+test: install
+	$(BIN)/python -m pytest -m "not long" -n 2 --dist loadgroup $(ARGS)
+
+test-long: install
+	$(BIN)/python -m pytest -m long $(ARGS)
+
+test-chaos: install
+	$(BIN)/python -m pytest tests/chaos $(ARGS)
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: install
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: install
+	$(BIN)/python -m bench $(ARGS)
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,91 @@
+"""Everything that may go wrong, as one tree.
+
+    GpuDevError              code, message (what happened to which thing), hint (what to type next)
+    ├── Rejected             the request cannot be granted as it stands; asking again changes nothing
+    │   ├── Invalid          a value is out of its range or not a known choice
+    │   ├── NotFound         no such thing, or it is somebody else's
+    │   ├── NotAllowed       the caller may not do this
+    │   ├── Unauthenticated  the caller has not shown who they are
+    │   ├── Conflict         it clashes with what exists: a taken name, a disk in use
+    │   ├── IllegalMove      the reservation is in a state that does not allow it
+    │   └── QuotaExceeded    the caller's share is used up
+    ├── Unavailable          a part we need does not answer; asking again later may work
+    │   ├── StoreUnavailable
+    │   ├── ClusterUnavailable
+    │   └── NoCapacity       the cluster answers, and there is no room
+    ├── Stale                somebody else moved first; drop the result and look again
+    └── Defect               an error of ours
+
+An `Unavailable` never counts as a failed try of a controller; a `Defect`, like any foreign exception,
+does.
+"""
+
+from __future__ import annotations
+
+
+class GpuDevError(Exception):
+    """An error with a sentence for the user, a stable code for programs and a hint for what to do."""
+
+    default_code = "error"
+
+    def __init__(self, message: str, *, hint: str = "", code: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.code = code or self.default_code
+
+
+class Rejected(GpuDevError):
+    default_code = "rejected"
+
+
+class Invalid(Rejected):
+    default_code = "invalid"
+
+
+class NotFound(Rejected):
+    default_code = "not_found"
+
+
+class NotAllowed(Rejected):
+    default_code = "not_allowed"
+
+
+class Unauthenticated(Rejected):
+    default_code = "unauthenticated"
+
+
+class Conflict(Rejected):
+    default_code = "conflict"
+
+
+class IllegalMove(Rejected):
+    default_code = "illegal_move"
+
+
+class QuotaExceeded(Rejected):
+    default_code = "quota_exceeded"
+
+
+class Unavailable(GpuDevError):
+    default_code = "unavailable"
+
+
+class StoreUnavailable(Unavailable):
+    default_code = "store_unavailable"
+
+
+class ClusterUnavailable(Unavailable):
+    default_code = "cluster_unavailable"
+
+
+class NoCapacity(Unavailable):
+    default_code = "no_capacity"
+
+
+class Stale(GpuDevError):
+    default_code = "stale"
+
+
+class Defect(GpuDevError):
+    default_code = "internal_error"

@@ -1,0 +1,110 @@
+"""When a waiting request will start: every reservation has an end, so the future can be computed.
+
+First come, first served: no request starts before an earlier one of its type. Each takes the node that
+has room for it first, and gives the room back when its own time is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from gpudev.domain.catalogue import GpuType
+from gpudev.domain.expiry import TimePolicy, room_is_free_at
+from gpudev.domain.names import NodeName, ReservationId
+from gpudev.domain.reservation import Reservation
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Release:
+    """Slots of a node that come back at a time, and whose they were."""
+
+    at: datetime
+    held_by: ReservationId
+    slots: int
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """When and where a request starts, and the reservation whose end makes the room."""
+
+    start: datetime
+    node: NodeName
+    blocker: ReservationId | None
+
+
+class Timeline:
+    """The free slots of each node, now and after each release to come."""
+
+    def __init__(self, free_slots: Mapping[NodeName, int], now: datetime) -> None:
+        self._free = dict(free_slots)
+        self._releases: dict[NodeName, list[Release]] = {name: [] for name in free_slots}
+        self._now = now
+
+    def hold(self, node: NodeName, release: Release) -> None:
+        """Slots that are taken already and come back later."""
+        if node in self._releases:
+            self._releases[node] = sorted([*self._releases[node], release])
+
+    def earliest(self, wanted: int, not_before: datetime) -> Forecast | None:
+        found = [
+            (forecast.start, self._free[name], name, forecast)
+            for name in self._free
+            if (forecast := self._earliest_on(name, wanted, not_before))
+        ]
+        return min(found, key=lambda entry: entry[:3])[3] if found else None
+
+    def take(self, forecast: Forecast, wanted: int, release: Release) -> None:
+        """Settle a request at its forecast; what was released before its start is plain free room now."""
+        due = [entry for entry in self._releases[forecast.node] if entry.at <= forecast.start]
+        rest = [entry for entry in self._releases[forecast.node] if entry.at > forecast.start]
+        self._free[forecast.node] += sum(entry.slots for entry in due) - wanted
+        self._releases[forecast.node] = sorted([*rest, release])
+
+    def _earliest_on(self, node: NodeName, wanted: int, not_before: datetime) -> Forecast | None:
+        free = self._free[node]
+        if free >= wanted:
+            return Forecast(max(self._now, not_before), node, None)
+        for release in self._releases[node]:
+            free += release.slots
+            if free >= wanted:
+                return Forecast(max(release.at, not_before), node, release.held_by)
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Forecaster:
+    """The fixed part of a forecast: the type, the clock and the time rules."""
+
+    gpu_type: GpuType
+    now: datetime
+    policy: TimePolicy
+
+    def forecast(
+        self,
+        free_slots: Mapping[NodeName, int],
+        holders: Iterable[Reservation],
+        waiting: Sequence[Reservation],
+    ) -> dict[ReservationId, Forecast]:
+        """A start for each waiting request, in order; those that no node can ever take are left out."""
+        timeline = Timeline(free_slots, self.now)
+        for holder in holders:
+            if holder.node is not None:
+                timeline.hold(holder.node, self._release_of(holder))
+        forecasts: dict[ReservationId, Forecast] = {}
+        not_before = self.now
+        for request in waiting:
+            slots = self.gpu_type.slots_for(request.gpu_count)
+            forecast = timeline.earliest(slots, not_before)
+            if forecast is None:
+                continue
+            ends = forecast.start + request.duration + self.policy.grace
+            timeline.take(forecast, slots, Release(ends, request.id, slots))
+            forecasts[request.id] = forecast
+            not_before = forecast.start
+        return forecasts
+
+    def _release_of(self, holder: Reservation) -> Release:
+        at = room_is_free_at(holder, self.now, self.policy)
+        return Release(at, holder.id, self.gpu_type.slots_for(holder.gpu_count))

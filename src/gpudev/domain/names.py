@@ -1,0 +1,77 @@
+"""Identifiers and names: what they look like and how one is made from another."""
+
+from __future__ import annotations
+
+import re
+from typing import NewType
+
+from gpudev.domain.errors import Invalid
+
+ReservationId = NewType("ReservationId", str)
+"""A UUID in its canonical, lower-case form."""
+
+UserId = NewType("UserId", int)
+OperationId = NewType("OperationId", str)
+NodeName = NewType("NodeName", str)
+
+ID8_LENGTH = 8
+"""Pods, files and hosts are named by this many characters of the id, so they are unique for ever."""
+
+MIN_PREFIX_LENGTH = 4
+
+_NAME = re.compile(r"[a-z0-9-]{1,40}")
+_HEXADECIMAL = re.compile(r"[0-9a-f-]+")
+_ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+RESERVED_ENVIRONMENT_PREFIXES = ("NVIDIA_", "GPU_DEV_")
+RESERVED_ENVIRONMENT_NAMES = frozenset({"CUDA_VISIBLE_DEVICES"})
+
+
+def id8(reservation_id: ReservationId) -> str:
+    return reservation_id[:ID8_LENGTH]
+
+
+def server_name(reservation_id: ReservationId) -> str:
+    """What the dev server is called everywhere: the pod, the SSH host alias, the files."""
+    return f"gpu-dev-{id8(reservation_id)}"
+
+
+def default_reservation_name(gpu_type: str, reservation_id: ReservationId) -> str:
+    return f"{gpu_type}-{id8(reservation_id)}"
+
+
+def is_id_prefix(text: str) -> bool:
+    return len(text) >= MIN_PREFIX_LENGTH and _HEXADECIMAL.fullmatch(text) is not None
+
+
+def check_reservation_name(name: str) -> str:
+    """Refuse what is not a name; all hexadecimal is refused because it would read as an id."""
+    if _NAME.fullmatch(name) is None:
+        raise Invalid(
+            f'"{name}" is not a reservation name.',
+            hint="Use 1 to 40 lower-case letters, digits and dashes, for example --name my-run.",
+            code="bad_name",
+        )
+    if _HEXADECIMAL.fullmatch(name) is not None:
+        raise Invalid(
+            f'The name "{name}" could be taken for a reservation id.',
+            hint=f"Add a letter beyond f, for example --name run-{name}.",
+            code="bad_name",
+        )
+    return name
+
+
+def check_environment_name(name: str) -> str:
+    if _ENVIRONMENT_NAME.fullmatch(name) is None:
+        raise Invalid(
+            f'"{name}" is not a name for an environment variable.',
+            hint="Use letters, digits and underscores, not starting with a digit.",
+            code="bad_env_var",
+        )
+    if name in RESERVED_ENVIRONMENT_NAMES or name.startswith(RESERVED_ENVIRONMENT_PREFIXES):
+        raise Invalid(
+            f"The environment variable {name} is set by gpu-dev and cannot be given.",
+            hint="NVIDIA_*, GPU_DEV_* and CUDA_VISIBLE_DEVICES are reserved; leave it out.",
+            code="reserved_env_var",
+        )
+    return name

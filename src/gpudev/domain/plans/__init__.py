@@ -1,0 +1,1 @@
+"""Deciders: one frozen observation in, a tuple of actions out."""

@@ -1,0 +1,59 @@
+"""What a plan can ask for: a closed union of frozen verbs, carried out in the order given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from gpudev.domain.names import ReservationId
+from gpudev.domain.queueing import QueuePlace
+from gpudev.domain.reservation import Event, OperationOutcome, Reservation
+from gpudev.domain.server import ServerSpec
+
+
+@dataclass(frozen=True, slots=True)
+class CreateServer:
+    """Make the dev server, or adopt the one that is ours already."""
+
+    spec: ServerSpec
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteServer:
+    """Take down this very incarnation of a dev server."""
+
+    reservation_id: ReservationId
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """Write a change, its event and the outcome of the operations that it settles, if nobody moved first."""
+
+    before: Reservation
+    after: Reservation
+    event: Event
+    outcomes: tuple[OperationOutcome, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SettleOperations:
+    """Write the outcome of operations that change nothing: the second cancel of the same reservation."""
+
+    outcomes: tuple[OperationOutcome, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LookAgain:
+    """Nothing to do before this time, unless something happens."""
+
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SetQueuePlaces:
+    places: tuple[QueuePlace, ...]
+
+
+ReservationAction = CreateServer | DeleteServer | Record | SettleOperations | LookAgain
+AdmissionAction = Record | SetQueuePlaces

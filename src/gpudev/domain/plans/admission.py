@@ -1,0 +1,122 @@
+"""Which waiting requests of one GPU type get their place now, and what the others are told.
+
+First come, first served: the first request that does not fit holds back those behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from gpudev.domain.capacity import Node, count_free_slots
+from gpudev.domain.catalogue import GpuType
+from gpudev.domain.eta import Forecast, Forecaster
+from gpudev.domain.expiry import TimePolicy
+from gpudev.domain.lifecycle import Status
+from gpudev.domain.names import NodeName, ReservationId, id8
+from gpudev.domain.placement import choose_node
+from gpudev.domain.plans.actions import AdmissionAction, Record, SetQueuePlaces
+from gpudev.domain.queueing import QueuePlace, has_moved, in_order
+from gpudev.domain.reservation import EXPLANATIONS, Event, EventKind, Reason, Reservation, place, queue
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """Everything of one GPU type: who waits, who holds room, and what the cluster shows."""
+
+    gpu_type: GpuType
+    waiting: tuple[Reservation, ...]
+    holders: tuple[Reservation, ...]
+    nodes: tuple[Node, ...]
+    shown: frozenset[ReservationId]
+    """The reservations whose servers the nodes' free slots account for already."""
+    policy: TimePolicy
+    now: datetime
+
+
+def plan_admission(seen: Observation) -> tuple[AdmissionAction, ...]:
+    free = count_free_slots(seen.nodes, seen.gpu_type, seen.holders, seen.shown)
+    placed = _place_in_order(seen, free)
+    admitted = {record.before.id for record in placed}
+    left = tuple(request for request in in_order(seen.waiting) if request.id not in admitted)
+    places = _queue_places(seen, free, [record.after for record in placed], left)
+    first_seen = tuple(
+        _queueing(request, places[request.id], seen.now)
+        for request in left
+        if request.status is Status.PENDING
+    )
+    changed = tuple(
+        places[request.id]
+        for request in left
+        if has_moved(request, places[request.id]) or _is_old(request, seen)
+    )
+    return (*placed, *first_seen, *([SetQueuePlaces(changed)] if changed else []))
+
+
+def _place_in_order(seen: Observation, free: dict[NodeName, int]) -> list[Record]:
+    """Place from the front until one does not fit; `free` shrinks as room is given away.
+
+    A request that no node in service could take even when empty waits without holding back the others.
+    """
+    largest = max((node.slots for node in seen.nodes if node.name in free), default=0)
+    placed: list[Record] = []
+    for request in in_order(seen.waiting):
+        slots = seen.gpu_type.slots_for(request.gpu_count)
+        if slots > largest:
+            continue
+        node = choose_node(free, slots)
+        if node is None:
+            break
+        free[node] -= slots
+        after = place(request, node, seen.now)
+        placed.append(Record(request, after, Event(EventKind.PLACED, f"Placed on {node}.", seen.now)))
+    return placed
+
+
+def _queue_places(
+    seen: Observation,
+    free: Mapping[NodeName, int],
+    just_placed: list[Reservation],
+    left: tuple[Reservation, ...],
+) -> dict[ReservationId, QueuePlace]:
+    holders = (*(holder for holder in seen.holders if holder.holds_room), *just_placed)
+    forecasts = Forecaster(seen.gpu_type, seen.now, seen.policy).forecast(free, holders, left)
+    places: dict[ReservationId, QueuePlace] = {}
+    for position, request in enumerate(left, start=1):
+        forecast = forecasts.get(request.id)
+        reason = _reason_for(position, forecast)
+        places[request.id] = QueuePlace(
+            reservation_id=request.id,
+            position=position,
+            estimated_start_at=forecast.start if forecast else None,
+            reason=reason,
+            detail=_explain(request, reason, forecast),
+        )
+    return places
+
+
+def _reason_for(position: int, forecast: Forecast | None) -> Reason:
+    if forecast is None:
+        return Reason.NO_NODES
+    return Reason.WAITING_FOR_CAPACITY if position == 1 else Reason.WAITING_IN_LINE
+
+
+def _explain(request: Reservation, reason: Reason, forecast: Forecast | None) -> str:
+    """The reason with the names and times of this case. Only the id and end of a blocker are shown."""
+    if forecast is None or forecast.blocker is None:
+        return EXPLANATIONS[reason].sentence
+    wanted = f"{request.gpu_count} {request.gpu_type} GPU{'' if request.gpu_count == 1 else 's'}"
+    when = f"{forecast.start:%Y-%m-%d %H:%M} UTC"
+    return f"{wanted} on one node: {forecast.node} has room at {when}, when {id8(forecast.blocker)} ends."
+
+
+def _queueing(request: Reservation, place_: QueuePlace, now: datetime) -> Record:
+    after = queue(request, place_.reason, place_.detail)
+    message = f"Waiting at position {place_.position}. {place_.detail}"
+    return Record(request, after, Event(EventKind.QUEUED, message, now, place_.reason))
+
+
+def _is_old(request: Reservation, seen: Observation) -> bool:
+    updated = request.last_queue_update
+    return updated is None or seen.now - updated >= seen.policy.queue_refresh

@@ -1,0 +1,196 @@
+"""What to do about one reservation, given everything that is known of it.
+
+Admission (`plans/admission.py`) gives a request its place; everything before and after is decided here.
+The order of the questions is the policy: operations of the user first, then the end of time, then the
+server.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import assert_never
+
+from gpudev.domain import expiry
+from gpudev.domain.catalogue import GpuType
+from gpudev.domain.expiry import TimePolicy
+from gpudev.domain.lifecycle import Status
+from gpudev.domain.plans.actions import (
+    CreateServer,
+    DeleteServer,
+    LookAgain,
+    Record,
+    ReservationAction,
+    SettleOperations,
+)
+from gpudev.domain.reservation import (
+    EXPLANATIONS,
+    Event,
+    EventKind,
+    Operation,
+    OperationOutcome,
+    OperationStatus,
+    Reason,
+    Reservation,
+    activate,
+    clean,
+    end,
+    queue,
+)
+from gpudev.domain.server import ObservedServer, ServerPhase, ServerSpec
+
+Plan = tuple[ReservationAction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One read of the database and the cluster. `server` is None only if the cluster said so."""
+
+    reservation: Reservation
+    operations: tuple[Operation, ...]
+    server: ObservedServer | None
+    gpu_type: GpuType
+    policy: TimePolicy
+    now: datetime
+
+
+def plan_reservation(seen: Observation) -> Plan:
+    if seen.operations:
+        return _plan_operations(seen)
+    match seen.reservation.status:
+        case Status.PENDING | Status.QUEUED:
+            return _plan_waiting(seen)
+        case Status.PREPARING:
+            return _plan_preparing(seen)
+        case Status.ACTIVE:
+            return _plan_active(seen)
+        case Status.EXPIRED | Status.CANCELLED | Status.FAILED:
+            return _plan_ended(seen)
+        case other:
+            assert_never(other)
+
+
+def end_with_defect(reservation: Reservation, now: datetime) -> Record:
+    """What is recorded when our own code failed on a reservation again and again."""
+    return _ending(reservation, Status.FAILED, Reason.INTERNAL_ERROR, now)
+
+
+def _plan_operations(seen: Observation) -> Plan:
+    """Cancel is the one operation so far; the second cancel of the same reservation is done already."""
+    outcomes = tuple(OperationOutcome(asked.operation_id, OperationStatus.DONE) for asked in seen.operations)
+    if seen.reservation.is_ended:
+        return (SettleOperations(outcomes),)
+    why = Reason.CANCELLED_BY_USER
+    record = _ending(seen.reservation, Status.CANCELLED, why, seen.now, outcomes=outcomes)
+    return (record, *_removal(seen.server))
+
+
+def _plan_waiting(seen: Observation) -> Plan:
+    """A server of a request that waits is left over from a placement that did not hold."""
+    return _removal(seen.server)
+
+
+def _plan_preparing(seen: Observation) -> Plan:
+    given_up_at = expiry.start_is_given_up_at(seen.reservation, seen.policy)
+    if seen.server is not None and seen.server.phase is ServerPhase.READY and seen.server.address:
+        return (_activation(seen.reservation, seen.server, seen.now),)
+    if seen.now >= given_up_at:
+        words = seen.server.detail if seen.server else ""
+        detail = f"{EXPLANATIONS[Reason.START_TIMED_OUT].sentence} {words}".strip()
+        record = _ending(seen.reservation, Status.FAILED, Reason.START_TIMED_OUT, seen.now, detail)
+        return (record, *_removal(seen.server))
+    if seen.server is None:
+        return (CreateServer(_spec_of(seen)), LookAgain(given_up_at))
+    match seen.server.phase:
+        case ServerPhase.STARTING | ServerPhase.READY | ServerPhase.STOPPING:
+            return (LookAgain(given_up_at),)
+        case ServerPhase.UNPLACEABLE:
+            # It never ran, so nothing is lost by taking it away before the move is written.
+            return (*_removal(seen.server), _requeueing(seen.reservation, seen.server, seen.now))
+        case ServerPhase.FAILED:
+            detail = f"{EXPLANATIONS[Reason.START_FAILED].sentence} {seen.server.detail}".strip()
+            record = _ending(seen.reservation, Status.FAILED, Reason.START_FAILED, seen.now, detail)
+            return (record, *_removal(seen.server))
+        case other:
+            assert_never(other)
+
+
+def _plan_active(seen: Observation) -> Plan:
+    if expiry.is_expired(seen.reservation, seen.now, seen.policy):
+        record = _ending(seen.reservation, Status.EXPIRED, Reason.TIME_IS_UP, seen.now)
+        return (record, *_removal(seen.server))
+    if seen.server is None:
+        return (_ending(seen.reservation, Status.FAILED, Reason.POD_DELETED, seen.now),)
+    if seen.server.phase is ServerPhase.FAILED:
+        record = _ending(seen.reservation, Status.FAILED, Reason.START_FAILED, seen.now, seen.server.detail)
+        return (record, *_removal(seen.server))
+    ends_at = expiry.ends_at(seen.reservation, seen.policy)
+    return (LookAgain(ends_at),) if ends_at else ()
+
+
+def _plan_ended(seen: Observation) -> Plan:
+    if seen.reservation.is_cleaned:
+        return ()
+    if seen.server is not None:
+        return _removal(seen.server)
+    message = "Nothing of it is left on the cluster."
+    event = Event(EventKind.CLEANED, message, seen.now, seen.reservation.reason)
+    return (Record(seen.reservation, clean(seen.reservation, seen.now), event),)
+
+
+def _removal(server: ObservedServer | None) -> Plan:
+    if server is None or server.phase is ServerPhase.STOPPING:
+        return ()
+    return (DeleteServer(server.reservation_id, server.uid),)
+
+
+def _activation(reservation: Reservation, server: ObservedServer, now: datetime) -> Record:
+    if server.address is None:
+        raise ValueError("A ready server has an address.")
+    after = activate(reservation, server.address, server.host_keys, now)
+    return Record(reservation, after, Event(EventKind.ACTIVE, f"Ready: {server.address.command}", now))
+
+
+def _requeueing(reservation: Reservation, server: ObservedServer, now: datetime) -> Record:
+    reason = Reason.PLACEMENT_LOST
+    detail = f"{EXPLANATIONS[reason].sentence} {server.detail}".strip()
+    after = queue(reservation, reason, detail)
+    return Record(reservation, after, Event(EventKind.REQUEUED, detail, now, reason))
+
+
+_END_EVENTS = {
+    Status.EXPIRED: EventKind.EXPIRED,
+    Status.CANCELLED: EventKind.CANCELLED,
+    Status.FAILED: EventKind.FAILED,
+}
+
+
+def _ending(
+    reservation: Reservation,
+    status: Status,
+    reason: Reason,
+    now: datetime,
+    detail: str = "",
+    *,
+    outcomes: tuple[OperationOutcome, ...] = (),
+) -> Record:
+    after = end(reservation, status, reason, now, detail)
+    return Record(reservation, after, Event(_END_EVENTS[status], after.detail, now, reason), outcomes)
+
+
+def _spec_of(seen: Observation) -> ServerSpec:
+    reservation = seen.reservation
+    if reservation.node is None:
+        raise ValueError("A reservation that is being prepared has a node.")
+    return ServerSpec(
+        reservation_id=reservation.id,
+        reservation_name=reservation.name,
+        username=reservation.username,
+        node=reservation.node,
+        gpu_type=reservation.gpu_type,
+        gpu_count=reservation.gpu_count,
+        share=seen.gpu_type.share_of(reservation.gpu_count),
+        duration=reservation.duration,
+        ssh_public_keys=reservation.ssh_public_keys,
+        env_vars=reservation.env_vars,
+    )

@@ -1,0 +1,1 @@
+"""What the application needs from the world. The docstrings are what every adapter is tested on."""

@@ -1,0 +1,57 @@
+"""Messages that say "look at this one", and signals that say "now"."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from gpudev.domain.names import ReservationId
+
+
+class Channel(StrEnum):
+    """What a signal is about; the payload names the one to look at."""
+
+    MESSAGES = "gpu_dev_messages"
+    """A message was sent; the payload is the queue's name."""
+    TURN = "gpu_dev_turn"
+    """A reservation wants its turn; the payload is its id."""
+    ADMISSION = "gpu_dev_admission"
+    """A GPU type wants an admission pass; the payload is its name."""
+    EVENT = "gpu_dev_event"
+    """An event was appended; the payload is the reservation's id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    channel: Channel
+    payload: str
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    message_id: int
+    reservation_id: ReservationId
+
+
+class MessageQueue(Protocol):
+    """Durable messages. One that was read stays hidden for a while and comes back unless it is archived."""
+
+    async def read(self, limit: int) -> tuple[Message, ...]: ...
+
+    async def archive(self, message_ids: Sequence[int]) -> None:
+        """Done with these. Idempotent."""
+        ...
+
+    async def count(self) -> int:
+        """How many messages wait or are being worked on."""
+        ...
+
+
+class Signals(Protocol):
+    """Hints between processes. They are not kept: who is not listening misses them."""
+
+    def listen(self, *channels: Channel) -> AsyncIterator[Signal | None]:
+        """Signals as they come. None means "some may have been missed": after connecting, each time."""
+        ...

@@ -1,0 +1,215 @@
+"""All state: users, keys, reservations with their events and operations, and the GPU types.
+
+Every method is one transaction and raises `StoreUnavailable` when the database does not answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from gpudev.domain.capacity import Availability
+from gpudev.domain.catalogue import GpuType
+from gpudev.domain.lifecycle import Status
+from gpudev.domain.names import OperationId, ReservationId, UserId
+from gpudev.domain.plans.actions import Record
+from gpudev.domain.queueing import QueuePlace
+from gpudev.domain.reservation import (
+    Event,
+    Operation,
+    OperationKind,
+    OperationOutcome,
+    OperationStatus,
+    Reservation,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    user_id: UserId
+    username: str
+    is_active: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEvent:
+    """An event with its number within the reservation and the time since the one before."""
+
+    number: int
+    event: Event
+    elapsed: timedelta
+
+
+@dataclass(frozen=True, slots=True)
+class StoredOperation:
+    operation_id: OperationId
+    reservation_id: ReservationId
+    kind: OperationKind
+    status: OperationStatus
+    error: str
+    requested_at: datetime
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The right to take the turn of one reservation until the lease runs out, and what was read with it."""
+
+    token: str
+    reservation: Reservation
+    operations: tuple[Operation, ...]
+    defects: int
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    reservations: tuple[Reservation, ...]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListQuery:
+    user_id: UserId | None
+    statuses: tuple[Status, ...] = ()
+    gpu_type: str | None = None
+    limit: int = 50
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAvailability:
+    """One type's room with what is wanted of it. `waiting` counts GPUs, `queued` requests."""
+
+    availability: Availability
+    waiting: int
+    queued: int
+    estimated_start_at: datetime | None
+    updated_at: datetime | None
+
+
+class Users(Protocol):
+    async def upsert(self, username: str) -> User:
+        """The user of this name, made if new. A disabled user stays disabled."""
+        ...
+
+    async def find_by_key(self, key_hash: bytes) -> User | None:
+        """The owner of a key that is active and not expired."""
+        ...
+
+    async def add_key(self, user_id: UserId, key_hash: bytes, prefix: str, expires_at: datetime) -> None: ...
+
+    async def use_proof(self, proof: bytes, expires_at: datetime) -> bool:
+        """Spend a one-time proof of identity; False if it was spent before, here or on another replica."""
+        ...
+
+
+class Reservations(Protocol):
+    async def submit(self, reservation: Reservation, event: Event) -> None:
+        """Write a new reservation, its event and its message, all or nothing.
+
+        `Conflict` with code `name_taken` when the user has a live one of that name, `id_taken` when the
+        id or its first 8 characters are in use.
+        """
+        ...
+
+    async def get(self, reservation_id: ReservationId) -> Reservation: ...
+
+    async def list_matching(self, user_id: UserId, text: str) -> tuple[Reservation, ...]:
+        """The user's reservations that `text` may mean; see `app.find`."""
+        ...
+
+    async def list_page(self, query: ListQuery) -> Page:
+        """Newest first."""
+        ...
+
+    async def list_events(self, reservation_id: ReservationId, after: int) -> tuple[StoredEvent, ...]: ...
+
+    async def claim(self, reservation_id: ReservationId, lease: timedelta) -> Claim | None:
+        """Lease a reservation for one turn; None while somebody else has it, or when there is none."""
+        ...
+
+    async def record(self, claim_token: str, record: Record, next_turn_at: datetime | None) -> Reservation:
+        """The guarded write: change + event + outcomes. `Stale` if the row or the lease moved on."""
+        ...
+
+    async def settle(self, outcomes: Sequence[OperationOutcome]) -> None: ...
+
+    async def release(self, claim: Claim, version: int, next_turn_at: datetime | None) -> None:
+        """End the lease. The next turn is set only if the row is still at `version`."""
+        ...
+
+    async def count_defect(self, claim: Claim, next_turn_at: datetime) -> None:
+        """End the lease of a turn that failed by an error of ours, and remember that it did."""
+        ...
+
+    async def bury(self, claim: Claim, record: Record) -> None:
+        """Fail a reservation on which our code fails, and put its messages with the dead letters."""
+        ...
+
+    async def list_due(self, now: datetime, limit: int) -> tuple[ReservationId, ...]:
+        """Reservations whose turn has come and that nobody has leased."""
+        ...
+
+    async def find_next_turn(self) -> datetime | None:
+        """When the next turn comes that nobody has leased."""
+        ...
+
+    async def has_live(self) -> bool: ...
+
+
+class Operations(Protocol):
+    async def request(
+        self, operation_id: OperationId, reservation: Reservation, kind: OperationKind, now: datetime
+    ) -> None:
+        """Write an operation, its message, and a new version of the reservation.
+
+        The new version makes every turn in flight stale, so none can decide without having seen it.
+        """
+        ...
+
+    async def get(self, operation_id: OperationId, user_id: UserId) -> StoredOperation: ...
+
+
+class AdmissionTransaction(Protocol):
+    """One pass for one GPU type. Nobody else admits for it until this transaction ends."""
+
+    async def read(self) -> tuple[Reservation, ...]:
+        """All that wait, and all that hold room."""
+        ...
+
+    async def record(self, record: Record) -> bool:
+        """A guarded write; False if somebody else moved first."""
+        ...
+
+    async def set_queue_places(self, places: Sequence[QueuePlace], now: datetime) -> None: ...
+
+
+class Admissions(Protocol):
+    def lock(self, gpu_type: str) -> AbstractAsyncContextManager[AdmissionTransaction]: ...
+
+    async def list_waiting_types(self) -> tuple[str, ...]:
+        """GPU types that somebody waits for."""
+        ...
+
+
+class GpuTypes(Protocol):
+    async def sync(self, offered: Sequence[GpuType]) -> None:
+        """Make the table say what the catalogue says: these are on offer, all others are not."""
+        ...
+
+    async def set_availability(self, availability: Availability, updated_by: str, now: datetime) -> None: ...
+
+    async def list_holders(self, gpu_type: str) -> tuple[Reservation, ...]:
+        """The reservations of a type that hold room."""
+        ...
+
+    async def list_availability(self) -> tuple[StoredAvailability, ...]: ...
+
+
+class Health(Protocol):
+    async def check(self) -> None:
+        """Raise `StoreUnavailable` unless database, queues and schema are as this version needs them."""
+        ...

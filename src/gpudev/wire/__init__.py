@@ -1,0 +1,1 @@
+"""The HTTP contract as frozen dataclasses, shared by server and client. Standard library only."""

@@ -1,0 +1,1 @@
+"""The HTTP service: routes, the translation between rules and wire, and one table of errors."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from gpudev.domain.catalogue import GpuType
 from gpudev.domain.names import NodeName, ReservationId
 from gpudev.domain.reservation import Reservation
+from gpudev.domain.server import ObservedServer, ServerPhase
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,30 @@ class Availability:
     full_nodes_available: int
     nodes: int
     is_simulated: bool
+    next_start_at: datetime | None = None
+    """When a new request for one unit would start; None: at once, or never."""
+
+
+def list_shown(
+    holders: Iterable[Reservation], servers: Mapping[ReservationId, ObservedServer]
+) -> frozenset[ReservationId]:
+    """The holders that the nodes' free slots account for already.
+
+    A server that found no room takes none, and one left over on another node takes none of this one.
+    """
+    return frozenset(
+        holder.id
+        for holder in holders
+        if (server := servers.get(holder.id))
+        and server.node == holder.node
+        and server.phase is not ServerPhase.UNPLACEABLE
+    )
+
+
+def find_largest_node(nodes: Iterable[Node], gpu_type: GpuType) -> int:
+    """The most slots that one node in service could ever give; 0 when there is none."""
+    in_service = (node for node in nodes if node.gpu_type == gpu_type.name and node.is_schedulable)
+    return max((node.slots for node in in_service), default=0)
 
 
 def count_free_slots(
@@ -66,15 +92,15 @@ def measure_availability(
     own = [node for node in nodes if node.gpu_type == gpu_type.name]
     slots = {node.name: node.slots for node in own}
     free = {name: max(0, count) for name, count in count_free_slots(own, gpu_type, holders, shown).items()}
-    full_nodes = sum(1 for name, count in free.items() if count == slots[name])
+    # A node whose GPUs are not up yet has no slots: it is not a free node.
+    full_nodes = sorted((count for name, count in free.items() if 0 < count == slots[name]), reverse=True)
     best_node = max(free.values(), default=0)
-    whole_nodes = min(gpu_type.max_nodes, full_nodes) * gpu_type.slots_per_node
     return Availability(
         gpu_type=gpu_type.name,
         total=sum(slots.values()),
         available=sum(free.values()),
-        max_reservable=max(whole_nodes, best_node) if gpu_type.max_nodes > 1 else best_node,
-        full_nodes_available=full_nodes,
+        max_reservable=max(best_node, sum(full_nodes[: gpu_type.max_nodes])),
+        full_nodes_available=len(full_nodes),
         nodes=len(own),
         is_simulated=any(node.is_simulated for node in own),
     )

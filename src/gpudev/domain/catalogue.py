@@ -126,8 +126,8 @@ class Catalogue:
         )
 
     def only(self, names: Iterable[str]) -> Catalogue:
-        """The same catalogue with just these types on offer."""
-        wanted = set(names)
+        """The same catalogue with just these types on offer; an unknown name is refused."""
+        wanted = {self.get(name).name for name in names}
         return Catalogue(tuple(gpu_type for gpu_type in self.types if gpu_type.name in wanted))
 
 

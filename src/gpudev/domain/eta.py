@@ -1,7 +1,7 @@
 """When a waiting request will start: every reservation has an end, so the future can be computed.
 
 First come, first served: no request starts before an earlier one of its type. Each takes the node that
-has room for it first, and gives the room back when its own time is over.
+has room for it first (of several, the fullest), and gives the room back when its own time is over.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """When and where a request starts, and the reservation whose end makes the room."""
+    """When and where a request starts, and the reservation whose end makes the room.
+
+    No blocker: the room is there before its turn in the line comes.
+    """
 
     start: datetime
     node: NodeName
@@ -37,10 +40,9 @@ class Forecast:
 class Timeline:
     """The free slots of each node, now and after each release to come."""
 
-    def __init__(self, free_slots: Mapping[NodeName, int], now: datetime) -> None:
+    def __init__(self, free_slots: Mapping[NodeName, int]) -> None:
         self._free = dict(free_slots)
         self._releases: dict[NodeName, list[Release]] = {name: [] for name in free_slots}
-        self._now = now
 
     def hold(self, node: NodeName, release: Release) -> None:
         """Slots that are taken already and come back later."""
@@ -48,28 +50,32 @@ class Timeline:
             self._releases[node] = sorted([*self._releases[node], release])
 
     def earliest(self, wanted: int, not_before: datetime) -> Forecast | None:
+        """The first opening; of several at that time, the node that will be the fullest then."""
         found = [
-            (forecast.start, self._free[name], name, forecast)
+            (opening, self._free_at(name, opening.start))
             for name in self._free
-            if (forecast := self._earliest_on(name, wanted, not_before))
+            if (opening := self._opening_on(name, wanted, not_before))
         ]
-        return min(found, key=lambda entry: entry[:3])[3] if found else None
+        return min(found, key=lambda entry: (entry[0].start, entry[1], entry[0].node))[0] if found else None
 
     def take(self, forecast: Forecast, wanted: int, release: Release) -> None:
         """Settle a request at its forecast; what was released before its start is plain free room now."""
-        due = [entry for entry in self._releases[forecast.node] if entry.at <= forecast.start]
         rest = [entry for entry in self._releases[forecast.node] if entry.at > forecast.start]
-        self._free[forecast.node] += sum(entry.slots for entry in due) - wanted
+        self._free[forecast.node] = self._free_at(forecast.node, forecast.start) - wanted
         self._releases[forecast.node] = sorted([*rest, release])
 
-    def _earliest_on(self, node: NodeName, wanted: int, not_before: datetime) -> Forecast | None:
+    def _free_at(self, node: NodeName, at: datetime) -> int:
+        return self._free[node] + sum(entry.slots for entry in self._releases[node] if entry.at <= at)
+
+    def _opening_on(self, node: NodeName, wanted: int, not_before: datetime) -> Forecast | None:
         free = self._free[node]
         if free >= wanted:
-            return Forecast(max(self._now, not_before), node, None)
+            return Forecast(not_before, node, None)
         for release in self._releases[node]:
             free += release.slots
             if free >= wanted:
-                return Forecast(max(release.at, not_before), node, release.held_by)
+                blocker = release.held_by if release.at >= not_before else None
+                return Forecast(max(release.at, not_before), node, blocker)
         return None
 
 
@@ -87,8 +93,12 @@ class Forecaster:
         holders: Iterable[Reservation],
         waiting: Sequence[Reservation],
     ) -> dict[ReservationId, Forecast]:
-        """A start for each waiting request, in order; those that no node can ever take are left out."""
-        timeline = Timeline(free_slots, self.now)
+        """A start for each waiting request, in order.
+
+        Room that others than reservations have taken comes back at no known time. The first request that
+        needs it has no forecast, and neither have those behind it.
+        """
+        timeline = Timeline(free_slots)
         for holder in holders:
             if holder.node is not None:
                 timeline.hold(holder.node, self._release_of(holder))
@@ -98,7 +108,7 @@ class Forecaster:
             slots = self.gpu_type.slots_for(request.gpu_count)
             forecast = timeline.earliest(slots, not_before)
             if forecast is None:
-                continue
+                break
             ends = forecast.start + request.duration + self.policy.grace
             timeline.take(forecast, slots, Release(ends, request.id, slots))
             forecasts[request.id] = forecast

@@ -19,6 +19,8 @@ class TimePolicy:
     grace: timedelta = timedelta(seconds=120)
     start_limit: timedelta = timedelta(minutes=60)
     queue_refresh: timedelta = timedelta(minutes=2)
+    recheck: timedelta = timedelta(seconds=30)
+    """How soon a server that starts or stops is looked at again, should every hint of it be lost."""
 
 
 def check_duration(duration: timedelta) -> timedelta:
@@ -33,7 +35,10 @@ def check_duration(duration: timedelta) -> timedelta:
 
 
 def room_is_free_at(reservation: Reservation, now: datetime, policy: TimePolicy) -> datetime:
-    """When the GPUs of a reservation that holds room come back at the latest."""
+    """When the GPUs of a reservation that holds room are expected back.
+
+    It may end earlier; one that still starts ends later by the time that its start takes.
+    """
     if reservation.is_ended:
         return now
     ends = reservation.expires_at or (reservation.placed_at or now) + reservation.duration

@@ -20,7 +20,8 @@ ID8_LENGTH = 8
 MIN_PREFIX_LENGTH = 4
 
 _NAME = re.compile(r"[a-z0-9-]{1,40}")
-_HEXADECIMAL = re.compile(r"[0-9a-f-]+")
+_HEXADECIMAL = re.compile(r"[0-9a-f]+")
+_UUID_SHAPE = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"
 _ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 RESERVED_ENVIRONMENT_PREFIXES = ("NVIDIA_", "GPU_DEV_")
@@ -41,21 +42,21 @@ def default_reservation_name(gpu_type: str, reservation_id: ReservationId) -> st
 
 
 def is_id_prefix(text: str) -> bool:
-    return len(text) >= MIN_PREFIX_LENGTH and _HEXADECIMAL.fullmatch(text) is not None
+    return len(text) >= MIN_PREFIX_LENGTH and _starts_a_uuid(text)
 
 
 def check_reservation_name(name: str) -> str:
-    """Refuse what is not a name; all hexadecimal is refused because it would read as an id."""
+    """Refuse what is not a name, and what would read as an id; `a100-7f3a91c2` does not."""
     if _NAME.fullmatch(name) is None:
         raise Invalid(
             f'"{name}" is not a reservation name.',
             hint="Use 1 to 40 lower-case letters, digits and dashes, for example --name my-run.",
             code="bad_name",
         )
-    if _HEXADECIMAL.fullmatch(name) is not None:
+    if _HEXADECIMAL.fullmatch(name) is not None or _starts_a_uuid(name):
         raise Invalid(
             f'The name "{name}" could be taken for a reservation id.',
-            hint=f"Add a letter beyond f, for example --name run-{name}.",
+            hint="Add a letter beyond f, for example --name my-run.",
             code="bad_name",
         )
     return name
@@ -75,3 +76,11 @@ def check_environment_name(name: str) -> str:
             code="reserved_env_var",
         )
     return name
+
+
+def _starts_a_uuid(text: str) -> bool:
+    """Dashes exactly where a UUID has them, lower-case hexadecimal everywhere else."""
+    return len(text) <= len(_UUID_SHAPE) and all(
+        character == "-" if shape == "-" else _HEXADECIMAL.fullmatch(character)
+        for character, shape in zip(text, _UUID_SHAPE, strict=False)
+    )

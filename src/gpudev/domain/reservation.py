@@ -48,7 +48,7 @@ EXPLANATIONS: Mapping[Reason, Explanation] = MappingProxyType(
             "It starts by itself. Free types are listed by: gpu-dev avail",
         ),
         Reason.NO_NODES: Explanation(
-            "No node of this type is in service.",
+            "No node of this type that could hold it is in service.",
             "Choose another type from: gpu-dev avail",
         ),
         Reason.PLACEMENT_LOST: Explanation(

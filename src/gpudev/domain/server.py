@@ -57,7 +57,10 @@ class ServerPhase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ObservedServer:
-    """What the cluster shows of one dev server. `uid` tells one incarnation from the next of its name."""
+    """What the cluster shows of one dev server.
+
+    `uid` tells one incarnation from the next of its name; `node` is the one that its spec named.
+    """
 
     reservation_id: ReservationId
     uid: str

@@ -5,7 +5,7 @@ Every method is one transaction and raises `StoreUnavailable` when the database 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -81,13 +81,28 @@ class ListQuery:
 
 @dataclass(frozen=True, slots=True)
 class StoredAvailability:
-    """One type's room with what is wanted of it. `waiting` counts GPUs, `queued` requests."""
+    """One type's room with what is wanted of it."""
 
     availability: Availability
-    waiting: int
-    queued: int
-    estimated_start_at: datetime | None
+    max_per_node: int
+    queued_requests: int
+    queued_gpus: int
     updated_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class StatusCount:
+    reservations: int
+    gpus: int
+
+
+@dataclass(frozen=True, slots=True)
+class NewKey:
+    """An API key as it is stored: its hash, and a prefix by which its owner knows it."""
+
+    key_hash: bytes
+    prefix: str
+    expires_at: datetime
 
 
 class Users(Protocol):
@@ -95,13 +110,13 @@ class Users(Protocol):
         """The user of this name, made if new. A disabled user stays disabled."""
         ...
 
-    async def find_by_key(self, key_hash: bytes) -> User | None:
+    async def find_by_key(self, key_hash: bytes, now: datetime) -> User | None:
         """The owner of a key that is active and not expired."""
         ...
 
-    async def add_key(self, user_id: UserId, key_hash: bytes, prefix: str, expires_at: datetime) -> None: ...
+    async def add_key(self, user_id: UserId, key: NewKey) -> None: ...
 
-    async def use_proof(self, proof: bytes, expires_at: datetime) -> bool:
+    async def use_proof(self, proof: bytes, now: datetime, expires_at: datetime) -> bool:
         """Spend a one-time proof of identity; False if it was spent before, here or on another replica."""
         ...
 
@@ -128,14 +143,15 @@ class Reservations(Protocol):
     async def list_events(self, reservation_id: ReservationId, after: int) -> tuple[StoredEvent, ...]: ...
 
     async def claim(self, reservation_id: ReservationId, lease: timedelta) -> Claim | None:
-        """Lease a reservation for one turn; None while somebody else has it, or when there is none."""
+        """Lease a reservation for one turn; None while another process has it, or when there is none."""
         ...
 
-    async def record(self, claim_token: str, record: Record, next_turn_at: datetime | None) -> Reservation:
-        """The guarded write: change + event + outcomes. `Stale` if the row or the lease moved on."""
-        ...
+    async def record(self, claim: Claim, record: Record) -> Reservation:
+        """The guarded write: change + event + outcomes. `Stale` if the row or the lease moved on.
 
-    async def settle(self, outcomes: Sequence[OperationOutcome]) -> None: ...
+        The next turn is due at once, so that whatever follows from the change survives a crash.
+        """
+        ...
 
     async def release(self, claim: Claim, version: int, next_turn_at: datetime | None) -> None:
         """End the lease. The next turn is set only if the row is still at `version`."""
@@ -149,15 +165,19 @@ class Reservations(Protocol):
         """Fail a reservation on which our code fails, and put its messages with the dead letters."""
         ...
 
+    async def break_leases(self) -> None:
+        """For the start of a controller that knows itself to be the only one: nobody else is at work."""
+        ...
+
     async def list_due(self, now: datetime, limit: int) -> tuple[ReservationId, ...]:
         """Reservations whose turn has come and that nobody has leased."""
         ...
 
-    async def find_next_turn(self) -> datetime | None:
-        """When the next turn comes that nobody has leased."""
+    async def find_next_turn(self, after: datetime) -> datetime | None:
+        """When the next turn comes, later than `after`; a leased one comes when its lease runs out."""
         ...
 
-    async def has_live(self) -> bool: ...
+    async def count_live(self) -> Mapping[Status, StatusCount]: ...
 
 
 class Operations(Protocol):
@@ -169,6 +189,8 @@ class Operations(Protocol):
         The new version makes every turn in flight stale, so none can decide without having seen it.
         """
         ...
+
+    async def settle(self, outcomes: Sequence[OperationOutcome], now: datetime) -> None: ...
 
     async def get(self, operation_id: OperationId, user_id: UserId) -> StoredOperation: ...
 
@@ -201,10 +223,6 @@ class GpuTypes(Protocol):
         ...
 
     async def set_availability(self, availability: Availability, updated_by: str, now: datetime) -> None: ...
-
-    async def list_holders(self, gpu_type: str) -> tuple[Reservation, ...]:
-        """The reservations of a type that hold room."""
-        ...
 
     async def list_availability(self) -> tuple[StoredAvailability, ...]: ...
 

@@ -1,0 +1,1 @@
+"""The parts that act by themselves, in turns of four phases: observe, plan, execute, record."""

@@ -1,0 +1,1 @@
+"""One command a module, each with an attribute `command`, imported only when it is used."""

@@ -1,0 +1,1 @@
+"""Values in, text out: what the commands print. No I/O, no clock, no terminal."""

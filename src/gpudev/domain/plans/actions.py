@@ -35,6 +35,13 @@ class Record:
     event: Event
     outcomes: tuple[OperationOutcome, ...] = ()
 
+    @property
+    def concerns_admission(self) -> bool:
+        """Those who wait may move: room came back, or somebody left the line."""
+        room_came_back = self.before.holds_room and not self.after.holds_room
+        left_the_line = self.before.is_waiting and self.after.is_ended
+        return room_came_back or left_the_line
+
 
 @dataclass(frozen=True, slots=True)
 class SettleOperations:

@@ -6,15 +6,21 @@ First come, first served: the first request that does not fit holds back those b
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
-from gpudev.domain.capacity import Node, count_free_slots
+from gpudev.domain.capacity import (
+    Availability,
+    Node,
+    count_free_slots,
+    find_largest_node,
+    measure_availability,
+)
 from gpudev.domain.catalogue import GpuType
 from gpudev.domain.eta import Forecast, Forecaster
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.lifecycle import Status
-from gpudev.domain.names import NodeName, ReservationId, id8
+from gpudev.domain.names import NodeName, ReservationId, UserId, id8
 from gpudev.domain.placement import choose_node
 from gpudev.domain.plans.actions import AdmissionAction, Record, SetQueuePlaces
 from gpudev.domain.queueing import QueuePlace, has_moved, in_order
@@ -30,7 +36,7 @@ class Observation:
     holders: tuple[Reservation, ...]
     nodes: tuple[Node, ...]
     shown: frozenset[ReservationId]
-    """The reservations whose servers the nodes' free slots account for already."""
+    """The holders that the nodes' free slots account for already; see `capacity.list_shown`."""
     policy: TimePolicy
     now: datetime
 
@@ -54,17 +60,41 @@ def plan_admission(seen: Observation) -> tuple[AdmissionAction, ...]:
     return (*placed, *first_seen, *([SetQueuePlaces(changed)] if changed else []))
 
 
-def _place_in_order(seen: Observation, free: dict[NodeName, int]) -> list[Record]:
-    """Place from the front until one does not fit; `free` shrinks as room is given away.
+def predict_availability(seen: Observation, plan: tuple[AdmissionAction, ...]) -> Availability:
+    """The room that is left once the plan is carried out, and when a newcomer would start."""
+    records = [action for action in plan if isinstance(action, Record)]
+    placed = [record.after for record in records if record.after.holds_room]
+    admitted = {reservation.id for reservation in placed}
+    holders = (*(holder for holder in seen.holders if holder.holds_room), *placed)
+    left = tuple(request for request in in_order(seen.waiting) if request.id not in admitted)
+    free = count_free_slots(seen.nodes, seen.gpu_type, holders, seen.shown)
+    newcomer = _make_newcomer(seen)
+    line = _list_takeable(seen, (*left, newcomer))
+    forecasts = Forecaster(seen.gpu_type, seen.now, seen.policy).forecast(free, holders, line)
+    start = forecasts[newcomer.id].start if newcomer.id in forecasts else None
+    availability = measure_availability(seen.nodes, seen.gpu_type, holders, seen.shown)
+    return replace(availability, next_start_at=start if start != seen.now else None)
 
-    A request that no node in service could take even when empty waits without holding back the others.
-    """
-    largest = max((node.slots for node in seen.nodes if node.name in free), default=0)
+
+def _make_newcomer(seen: Observation) -> Reservation:
+    """The smallest request there is, at the end of the line: nobody asked for it, it only measures."""
+    return Reservation(
+        id=ReservationId("newcomer"),
+        user_id=UserId(0),
+        username="",
+        name="",
+        gpu_type=seen.gpu_type.name,
+        gpu_count=0 if seen.gpu_type.is_cpu_only else 1,
+        duration=timedelta(hours=1),
+        created_at=seen.now,
+    )
+
+
+def _place_in_order(seen: Observation, free: dict[NodeName, int]) -> list[Record]:
+    """Place from the front until one does not fit; `free` shrinks as room is given away."""
     placed: list[Record] = []
-    for request in in_order(seen.waiting):
+    for request in _list_takeable(seen, in_order(seen.waiting)):
         slots = seen.gpu_type.slots_for(request.gpu_count)
-        if slots > largest:
-            continue
         node = choose_node(free, slots)
         if node is None:
             break
@@ -74,6 +104,12 @@ def _place_in_order(seen: Observation, free: dict[NodeName, int]) -> list[Record
     return placed
 
 
+def _list_takeable(seen: Observation, requests: tuple[Reservation, ...]) -> tuple[Reservation, ...]:
+    """Those that a node in service could take if it were empty; the others wait, and hold back nobody."""
+    largest = find_largest_node(seen.nodes, seen.gpu_type)
+    return tuple(request for request in requests if seen.gpu_type.slots_for(request.gpu_count) <= largest)
+
+
 def _queue_places(
     seen: Observation,
     free: Mapping[NodeName, int],
@@ -81,11 +117,13 @@ def _queue_places(
     left: tuple[Reservation, ...],
 ) -> dict[ReservationId, QueuePlace]:
     holders = (*(holder for holder in seen.holders if holder.holds_room), *just_placed)
-    forecasts = Forecaster(seen.gpu_type, seen.now, seen.policy).forecast(free, holders, left)
+    line = _list_takeable(seen, left)
+    forecasts = Forecaster(seen.gpu_type, seen.now, seen.policy).forecast(free, holders, line)
+    place_in_line = {request.id: number for number, request in enumerate(line)}
     places: dict[ReservationId, QueuePlace] = {}
     for position, request in enumerate(left, start=1):
         forecast = forecasts.get(request.id)
-        reason = _reason_for(position, forecast)
+        reason = _reason_for(place_in_line.get(request.id))
         places[request.id] = QueuePlace(
             reservation_id=request.id,
             position=position,
@@ -96,19 +134,26 @@ def _queue_places(
     return places
 
 
-def _reason_for(position: int, forecast: Forecast | None) -> Reason:
-    if forecast is None:
+def _reason_for(place_in_line: int | None) -> Reason:
+    """The first in line waits for room, those behind it for their turn."""
+    if place_in_line is None:
         return Reason.NO_NODES
-    return Reason.WAITING_FOR_CAPACITY if position == 1 else Reason.WAITING_IN_LINE
+    return Reason.WAITING_FOR_CAPACITY if place_in_line == 0 else Reason.WAITING_IN_LINE
 
 
 def _explain(request: Reservation, reason: Reason, forecast: Forecast | None) -> str:
     """The reason with the names and times of this case. Only the id and end of a blocker are shown."""
     if forecast is None or forecast.blocker is None:
         return EXPLANATIONS[reason].sentence
-    wanted = f"{request.gpu_count} {request.gpu_type} GPU{'' if request.gpu_count == 1 else 's'}"
     when = f"{forecast.start:%Y-%m-%d %H:%M} UTC"
+    wanted = _in_words(request)
     return f"{wanted} on one node: {forecast.node} has room at {when}, when {id8(forecast.blocker)} ends."
+
+
+def _in_words(request: Reservation) -> str:
+    if request.gpu_count == 0:
+        return f"A {request.gpu_type} slot"
+    return f"{request.gpu_count} {request.gpu_type} GPU{'' if request.gpu_count == 1 else 's'}"
 
 
 def _queueing(request: Reservation, place_: QueuePlace, now: datetime) -> Record:

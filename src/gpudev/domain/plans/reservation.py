@@ -76,10 +76,10 @@ def end_with_defect(reservation: Reservation, now: datetime) -> Record:
 
 
 def _plan_operations(seen: Observation) -> Plan:
-    """Cancel is the one operation so far; the second cancel of the same reservation is done already."""
+    """Cancel is the one operation so far; the cancel of one that has ended is done already."""
     outcomes = tuple(OperationOutcome(asked.operation_id, OperationStatus.DONE) for asked in seen.operations)
     if seen.reservation.is_ended:
-        return (SettleOperations(outcomes),)
+        return (SettleOperations(outcomes), *_plan_ended(seen))
     why = Reason.CANCELLED_BY_USER
     record = _ending(seen.reservation, Status.CANCELLED, why, seen.now, outcomes=outcomes)
     return (record, *_removal(seen.server))
@@ -92,27 +92,36 @@ def _plan_waiting(seen: Observation) -> Plan:
 
 def _plan_preparing(seen: Observation) -> Plan:
     given_up_at = expiry.start_is_given_up_at(seen.reservation, seen.policy)
-    if seen.server is not None and seen.server.phase is ServerPhase.READY and seen.server.address:
+    if seen.server is not None and _is_usable(seen.reservation, seen.server):
         return (_activation(seen.reservation, seen.server, seen.now),)
     if seen.now >= given_up_at:
-        words = seen.server.detail if seen.server else ""
-        detail = f"{EXPLANATIONS[Reason.START_TIMED_OUT].sentence} {words}".strip()
-        record = _ending(seen.reservation, Status.FAILED, Reason.START_TIMED_OUT, seen.now, detail)
-        return (record, *_removal(seen.server))
+        return _plan_failed_start(seen, Reason.START_TIMED_OUT)
+    look_again = LookAgain(min(given_up_at, seen.now + seen.policy.recheck))
     if seen.server is None:
-        return (CreateServer(_spec_of(seen)), LookAgain(given_up_at))
-    match seen.server.phase:
+        return (CreateServer(_spec_of(seen)), look_again)
+    if _stands_elsewhere(seen.reservation, seen.server):
+        return (*_removal(seen.server), look_again)
+    return _plan_start(seen, seen.server, look_again)
+
+
+def _plan_start(seen: Observation, server: ObservedServer, look_again: LookAgain) -> Plan:
+    match server.phase:
         case ServerPhase.STARTING | ServerPhase.READY | ServerPhase.STOPPING:
-            return (LookAgain(given_up_at),)
+            return (look_again,)
         case ServerPhase.UNPLACEABLE:
             # It never ran, so nothing is lost by taking it away before the move is written.
-            return (*_removal(seen.server), _requeueing(seen.reservation, seen.server, seen.now))
+            return (*_removal(server), _requeueing(seen.reservation, server, seen.now))
         case ServerPhase.FAILED:
-            detail = f"{EXPLANATIONS[Reason.START_FAILED].sentence} {seen.server.detail}".strip()
-            record = _ending(seen.reservation, Status.FAILED, Reason.START_FAILED, seen.now, detail)
-            return (record, *_removal(seen.server))
+            return _plan_failed_start(seen, Reason.START_FAILED)
         case other:
             assert_never(other)
+
+
+def _plan_failed_start(seen: Observation, reason: Reason) -> Plan:
+    words = seen.server.detail if seen.server else ""
+    detail = f"{EXPLANATIONS[reason].sentence} {words}".strip()
+    record = _ending(seen.reservation, Status.FAILED, reason, seen.now, detail)
+    return (record, *_removal(seen.server))
 
 
 def _plan_active(seen: Observation) -> Plan:
@@ -122,20 +131,32 @@ def _plan_active(seen: Observation) -> Plan:
     if seen.server is None:
         return (_ending(seen.reservation, Status.FAILED, Reason.POD_DELETED, seen.now),)
     if seen.server.phase is ServerPhase.FAILED:
-        record = _ending(seen.reservation, Status.FAILED, Reason.START_FAILED, seen.now, seen.server.detail)
+        detail = f"The dev server stopped running. {seen.server.detail}".strip()
+        record = _ending(seen.reservation, Status.FAILED, Reason.START_FAILED, seen.now, detail)
         return (record, *_removal(seen.server))
     ends_at = expiry.ends_at(seen.reservation, seen.policy)
     return (LookAgain(ends_at),) if ends_at else ()
 
 
 def _plan_ended(seen: Observation) -> Plan:
+    """A creation that was slow may bring a server even after the clean-up: that one goes as well."""
+    if seen.server is not None:
+        return (*_removal(seen.server), LookAgain(seen.now + seen.policy.recheck))
     if seen.reservation.is_cleaned:
         return ()
-    if seen.server is not None:
-        return _removal(seen.server)
     message = "Nothing of it is left on the cluster."
     event = Event(EventKind.CLEANED, message, seen.now, seen.reservation.reason)
     return (Record(seen.reservation, clean(seen.reservation, seen.now), event),)
+
+
+def _is_usable(reservation: Reservation, server: ObservedServer) -> bool:
+    answers = server.phase is ServerPhase.READY and server.address is not None
+    return answers and not _stands_elsewhere(reservation, server)
+
+
+def _stands_elsewhere(reservation: Reservation, server: ObservedServer) -> bool:
+    """It is left over from an earlier placement, whose creation came late."""
+    return server.node != reservation.node
 
 
 def _removal(server: ObservedServer | None) -> Plan:

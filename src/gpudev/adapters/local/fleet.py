@@ -1,0 +1,143 @@
+"""The nodes that this machine plays: its own GPUs, or simulated ones from a preset or a fleet file.
+
+A simulated GPU is a number to be counted, given and taken back, so that the whole product can be used
+and tested on a laptop; a dev server on it is real in everything but the GPU.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gpudev.adapters.local import nvml
+from gpudev.adapters.local.fleet_file import NodeGroup, read_fleet_file
+from gpudev.adapters.local.gpu import LocalGpu
+from gpudev.adapters.local.nvml import DetectedGpu
+from gpudev.domain.catalogue import CPU_SLOTS_PER_NODE, DEFAULT_CATALOGUE, Catalogue, GpuType
+from gpudev.domain.errors import Invalid
+from gpudev.domain.names import NodeName
+
+DETECT = "detect"
+PRESETS = {"test": (NodeGroup("t4", nodes=2, gpus=4),), "prod": (NodeGroup("a100", nodes=2, gpus=8),)}
+
+_GIB = 1024**3
+_GB = 1000**3
+_SHARED_DEVICES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset")
+
+
+@dataclass(frozen=True, slots=True)
+class LocalNode:
+    """One node. A node without GPUs is a CPU node, shared by user slots."""
+
+    name: NodeName
+    gpu_type: str
+    gpus: tuple[LocalGpu, ...]
+
+    @property
+    def slots(self) -> int:
+        return len(self.gpus) or CPU_SLOTS_PER_NODE
+
+    @property
+    def is_simulated(self) -> bool:
+        return all(gpu.is_simulated for gpu in self.gpus)
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    nodes: tuple[LocalNode, ...]
+    detected_types: tuple[GpuType, ...] = ()
+    """The types of real GPUs, with the CPUs and the memory that this machine really has."""
+
+    def find_node(self, name: NodeName) -> LocalNode | None:
+        return next((node for node in self.nodes if node.name == name), None)
+
+    def find_gpu(self, visible_name: str) -> LocalGpu | None:
+        gpus = (gpu for node in self.nodes for gpu in node.gpus)
+        return next((gpu for gpu in gpus if gpu.visible_name == visible_name), None)
+
+    def catalogue(self, base: Catalogue = DEFAULT_CATALOGUE) -> Catalogue:
+        """Just the types of this fleet, sized as its nodes are, so that what cannot fit is refused."""
+        detected = {gpu_type.name: gpu_type for gpu_type in self.detected_types}
+        sizes = {node.gpu_type: len(node.gpus) for node in self.nodes}
+        types = [
+            detected.get(name) or replace(base.get(name), gpus_per_node=gpus) for name, gpus in sizes.items()
+        ]
+        return Catalogue(tuple(types))
+
+
+def default_fleet_choice() -> str:
+    """The machine's own GPUs where it has some, else the small simulated fleet."""
+    return DETECT if nvml.list_gpus() else "test"
+
+
+def load_fleet(choice: str, base: Catalogue = DEFAULT_CATALOGUE) -> Fleet:
+    """The fleet of a preset, of this machine (`detect`) or of a TOML file."""
+    if choice == DETECT:
+        return detect_fleet(nvml.list_gpus(), base)
+    if choice in PRESETS:
+        return simulate_fleet(PRESETS[choice])
+    path = Path(choice).expanduser()
+    if not path.is_file():
+        raise Invalid(
+            f'There is no fleet "{choice}", and no file of that name.',
+            hint=f"Use {', '.join(PRESETS)}, {DETECT} or the path of a fleet file.",
+            code="unknown_fleet",
+        )
+    return simulate_fleet(read_fleet_file(path, base))
+
+
+def simulate_fleet(groups: Sequence[NodeGroup]) -> Fleet:
+    nodes: list[LocalNode] = []
+    numbers = Counter[str]()
+    for group in groups:
+        for _ in range(group.nodes):
+            name = f"{group.gpu_type}-{numbers[group.gpu_type]}"
+            gpus = tuple(LocalGpu(f"simulated-{name}-{index}") for index in range(group.gpus))
+            nodes.append(LocalNode(NodeName(name), group.gpu_type, gpus))
+            numbers[group.gpu_type] += 1
+    return Fleet(tuple(nodes))
+
+
+def detect_fleet(gpus: Sequence[DetectedGpu], base: Catalogue = DEFAULT_CATALOGUE) -> Fleet:
+    """One node for each type of real GPU: a machine seldom has more than one type."""
+    if not gpus:
+        raise Invalid(
+            "This machine has no NVIDIA GPU, or its driver is not loaded.",
+            hint="Check with nvidia-smi, or use simulated GPUs: --fleet test",
+            code="no_gpus_detected",
+        )
+    by_type: dict[str, list[DetectedGpu]] = {}
+    for gpu in gpus:
+        by_type.setdefault(type_name_of(gpu.product, base), []).append(gpu)
+    nodes = [
+        LocalNode(NodeName(f"{name}-0"), name, tuple(_as_local(gpu) for gpu in own))
+        for name, own in by_type.items()
+    ]
+    types = [_measure_type(name, own, base) for name, own in by_type.items()]
+    return Fleet(tuple(nodes), tuple(types))
+
+
+def type_name_of(product: str, base: Catalogue = DEFAULT_CATALOGUE) -> str:
+    """The catalogue's type of a product, or a name made from the product's where it has none."""
+    words = nvml.model_words(product)
+    known = next((word for word in words if base.find(word)), None)
+    return known or "-".join(words) or "unknown-gpu"
+
+
+def _as_local(gpu: DetectedGpu) -> LocalGpu:
+    return LocalGpu(gpu.uuid, (gpu.device_path, *_SHARED_DEVICES), is_simulated=False)
+
+
+def _measure_type(name: str, gpus: Sequence[DetectedGpu], base: Catalogue) -> GpuType:
+    known = base.find(name)
+    return GpuType(
+        name=name,
+        instance_type=known.instance_type if known else gpus[0].product,
+        gpus_per_node=len(gpus),
+        vcpus=len(os.sched_getaffinity(0)),
+        memory_gib=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // _GIB,
+        gpu_memory_gb=round(gpus[0].memory_bytes / _GB),
+    )

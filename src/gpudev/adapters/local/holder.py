@@ -1,0 +1,136 @@
+"""A sandbox in being: bubblewrap makes it, a tiny program inside holds it, and other processes enter.
+
+The holder reads a pipe whose other end the SSH server will have alone. When the SSH server ends, however
+it ends, the holder reads the end of its input and ends too, and with it the sandbox's init and every
+process in the sandbox. Nothing can be left behind without a server to reach it by.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import subprocess
+from collections.abc import Iterator, Mapping
+
+from gpudev.adapters.local import linux
+from gpudev.adapters.local.sandbox import HOME, Sandbox, bubblewrap_arguments, etc_files
+
+_SECONDS_TO_START = 15
+_HOLDER = ("/bin/cat",)
+_HELLO = b"\n"
+
+
+class SandboxFailed(Exception):
+    """bubblewrap did not make the sandbox; its own words went to standard error."""
+
+
+class Holder:
+    """A running holder. `release` is the end of the pipe that keeps it running."""
+
+    def __init__(self, init_pid: int, release: int) -> None:
+        self.init_pid = init_pid
+        self.release = release
+
+
+class Namespaces:
+    """The namespaces of a sandbox, opened so that they can be entered.
+
+    Where bubblewrap runs without root it nests two user namespaces: the outer one owns the mounts and
+    the process tree, and the inner one has the sandbox's user. The outer one gives the right to enter the
+    others, so it comes first, and the inner one last.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self._descriptors = {kind: _open_namespace(pid, kind) for kind in ("mnt", "pid", "ipc", "uts", "user")}
+        self._owner = linux.open_owner_namespace(self._descriptors["mnt"])
+
+    def enter_for_children(self) -> None:
+        """From now on children are born into the sandbox's process tree."""
+        if not _is_ours(self._owner):
+            linux.enter_namespace(self._owner, linux.CLONE_NEWUSER)
+        linux.enter_namespace(self._descriptors["pid"], linux.CLONE_NEWPID)
+
+    def enter(self) -> None:
+        """Everything else; for a child born after `enter_for_children`."""
+        linux.enter_namespace(self._descriptors["ipc"], linux.CLONE_NEWIPC)
+        linux.enter_namespace(self._descriptors["uts"], linux.CLONE_NEWUTS)
+        linux.enter_namespace(self._descriptors["mnt"], linux.CLONE_NEWNS)
+        user = self._descriptors["user"]
+        # Its /proc is the sandbox's now, where this process shows under its new number as well.
+        if not _is_ours(user):
+            linux.enter_namespace(user, linux.CLONE_NEWUSER)
+
+    def close(self) -> None:
+        for descriptor in (self._owner, *self._descriptors.values()):
+            os.close(descriptor)
+
+
+def start_holder(sandbox: Sandbox) -> Holder:
+    """Make the sandbox and return when it stands, which the holder shows by echoing one byte."""
+    hold_read, hold_write = os.pipe()
+    echo_read, echo_write = os.pipe()
+    info_read, info_write = os.pipe()
+    with _in_memory(etc_files(sandbox)) as data:
+        arguments = "\0".join([*bubblewrap_arguments(sandbox, data), ""])
+        with _memory_file(arguments) as listed:
+            subprocess.Popen(
+                ["bwrap", "--info-fd", str(info_write), "--args", str(listed), "--", *_HOLDER],
+                stdin=hold_read,
+                stdout=echo_write,
+                pass_fds=(info_write, listed, *data.values()),
+            )
+    for descriptor in (hold_read, echo_write, info_write):
+        os.close(descriptor)
+    os.write(hold_write, _HELLO)
+    info = _read_to_end(info_read)
+    if not _echoes(echo_read):
+        raise SandboxFailed
+    os.close(echo_read)
+    return Holder(json.loads(info)["child-pid"], hold_write)
+
+
+def enter_sandbox(namespaces: Namespaces, sandbox: Sandbox) -> None:
+    """Become the sandbox's user inside the sandbox, for good."""
+    namespaces.enter()
+    namespaces.close()
+    linux.give_up_privileges(sandbox.user_id if sandbox.is_made_by_root else None)
+    os.chdir(HOME)
+
+
+def _open_namespace(pid: int, kind: str) -> int:
+    return os.open(f"/proc/{pid}/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC)
+
+
+def _is_ours(user_namespace: int) -> bool:
+    theirs, ours = os.fstat(user_namespace), os.stat("/proc/self/ns/user")
+    return (theirs.st_dev, theirs.st_ino) == (ours.st_dev, ours.st_ino)
+
+
+@contextlib.contextmanager
+def _in_memory(files: Mapping[str, str]) -> Iterator[dict[str, int]]:
+    with contextlib.ExitStack() as stack:
+        yield {path: stack.enter_context(_memory_file(text)) for path, text in files.items()}
+
+
+@contextlib.contextmanager
+def _memory_file(text: str) -> Iterator[int]:
+    """A file without a name, so that nothing of it shows in `ps` or on a disk."""
+    descriptor = os.memfd_create("gpu-dev")
+    try:
+        os.write(descriptor, text.encode())
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _read_to_end(descriptor: int) -> bytes:
+    with os.fdopen(descriptor, "rb") as stream:
+        return stream.read()
+
+
+def _echoes(descriptor: int) -> bool:
+    ready, _, _ = select.select([descriptor], [], [], _SECONDS_TO_START)
+    return bool(ready) and os.read(descriptor, 1) == _HELLO

@@ -1,0 +1,110 @@
+"""Which process is meant: a pid alone may belong to somebody else by the time it is used.
+
+An identity is the pid, the time the process started and the boot it started in. A process that is found
+by it is held by a pidfd, which keeps meaning that very process, so signals and waits cannot hit another.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from gpudev.adapters.local.descriptors import wait_readable
+
+_DEAD_STATES = "ZXx"
+_STATE_FIELD = 0
+_PARENT_FIELD = 1
+_START_TIME_FIELD = 19
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessIdentity:
+    pid: int
+    start_time: int
+    """In clock ticks since the boot, as the kernel counts it."""
+    boot_id: str
+
+
+@cache
+def read_boot_id() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def identify(pid: int) -> ProcessIdentity | None:
+    """The identity of a process that lives now; a zombie does not."""
+    fields = _read_stat(pid)
+    if fields is None or fields[_STATE_FIELD] in _DEAD_STATES:
+        return None
+    return ProcessIdentity(pid, int(fields[_START_TIME_FIELD]), read_boot_id())
+
+
+def find_parent(pid: int) -> int | None:
+    fields = _read_stat(pid)
+    return int(fields[_PARENT_FIELD]) if fields else None
+
+
+def list_pids() -> tuple[int, ...]:
+    return tuple(int(entry) for entry in os.listdir("/proc") if entry.isdecimal())
+
+
+class HeldProcess:
+    """A live process, held by a pidfd until closed."""
+
+    def __init__(self, identity: ProcessIdentity, pidfd: int) -> None:
+        self.identity = identity
+        self._pidfd = pidfd
+
+    def send_signal(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self._pidfd, number)
+
+    def wait_blocking(self, seconds: float) -> bool:
+        """Whether it ended in time."""
+        poll = select.poll()
+        poll.register(self._pidfd, select.POLLIN)
+        return bool(poll.poll(seconds * 1000))
+
+    async def wait(self) -> None:
+        """Until it has ended, told by the kernel."""
+        await wait_readable(self._pidfd)
+
+    def close(self) -> None:
+        os.close(self._pidfd)
+
+
+def hold(identity: ProcessIdentity) -> HeldProcess | None:
+    """The process of this identity if it is alive, else None. The caller closes what it gets."""
+    try:
+        pidfd = os.pidfd_open(identity.pid)
+    except ProcessLookupError:
+        return None
+    # Only after the pidfd is open does the check say something about the process that it holds.
+    if identify(identity.pid) == identity:
+        return HeldProcess(identity, pidfd)
+    os.close(pidfd)
+    return None
+
+
+@contextlib.contextmanager
+def holding(identity: ProcessIdentity) -> Iterator[HeldProcess | None]:
+    process = hold(identity)
+    try:
+        yield process
+    finally:
+        if process is not None:
+            process.close()
+
+
+def _read_stat(pid: int) -> list[str] | None:
+    """The fields of `/proc/PID/stat` after the name, which may itself hold spaces and parentheses."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return text.rpartition(")")[2].split()

@@ -1,0 +1,63 @@
+"""The real NVIDIA GPUs of this machine, as the driver's own library (NVML) lists them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pynvml
+
+_VENDOR_WORDS = frozenset({"nvidia", "tesla"})
+
+
+@dataclass(frozen=True, slots=True)
+class DetectedGpu:
+    product: str
+    """As the driver says it, for example "NVIDIA H200" or "Tesla T4"."""
+    uuid: str
+    minor_number: int
+    memory_bytes: int
+
+    @property
+    def device_path(self) -> str:
+        return f"/dev/nvidia{self.minor_number}"
+
+
+def list_gpus() -> tuple[DetectedGpu, ...]:
+    """The machine's GPUs in the driver's order; none where there is no driver."""
+    try:
+        with _nvml():
+            return tuple(_describe(index) for index in range(pynvml.nvmlDeviceGetCount()))
+    except (
+        pynvml.NVMLError_LibraryNotFound,
+        pynvml.NVMLError_DriverNotLoaded,
+        pynvml.NVMLError_NoPermission,
+    ):
+        return ()
+
+
+def model_words(product: str) -> tuple[str, ...]:
+    """A product's name in lower-case words, without the vendor's: ("h100", "80gb", "hbm3")."""
+    words = re.findall(r"[a-z0-9]+", product.lower())
+    return tuple(word for word in words if word not in _VENDOR_WORDS)
+
+
+@contextmanager
+def _nvml() -> Iterator[None]:
+    pynvml.nvmlInit()
+    try:
+        yield
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def _describe(index: int) -> DetectedGpu:
+    device = pynvml.nvmlDeviceGetHandleByIndex(index)
+    return DetectedGpu(
+        product=pynvml.nvmlDeviceGetName(device),
+        uuid=pynvml.nvmlDeviceGetUUID(device),
+        minor_number=pynvml.nvmlDeviceGetMinorNumber(device),
+        memory_bytes=pynvml.nvmlDeviceGetMemoryInfo(device).total,
+    )

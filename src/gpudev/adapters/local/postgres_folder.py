@@ -1,0 +1,195 @@
+"""The folder of the embedded PostgreSQL: what lies where in it, and who may use it.
+
+    <folder>/               0700
+        data/               PostgreSQL's own; it appears complete or not at all
+        data.new/           a first start that has not finished, or was killed: removed by the next one
+        socket/             the unix socket, unless the path is too long for one (see `socket_folder`)
+        pg_hba.conf         written at every start
+        postgres.log        and postgres.log.1, the one before
+        supervisor.lock     held by the process that looks after the server
+        server.lock         held by the server's processes, down to the last one
+
+The locks are `flock`s, which the kernel gives back when the holder dies, so neither a stale file nor a reused
+process id can mislead us. A program that is exec'd does not inherit the supervisor's lock; a plain fork does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import hashlib
+import os
+import stat
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from gpudev.domain.errors import Conflict, StoreUnavailable
+
+SOCKET_PORT = 5432
+# `sun_path` has 108 bytes with its final zero, and PostgreSQL puts the socket's name behind the folder.
+_LONGEST_SOCKET_FOLDER = 107 - len("/.s.PGSQL.65535")
+_REASON_LINES = 12
+_STATUS_LINE = 7
+_LOCAL_RULE = "local all all trust\n"
+_TCP_RULE = "host all all all scram-sha-256\n"
+_LOG_LIMIT_BYTES = 8 * 1024 * 1024
+_LOCK_POLL = timedelta(milliseconds=10)
+
+
+@dataclass(frozen=True, slots=True)
+class PostgresFolder:
+    path: Path
+    short: Path
+    """Where the socket goes when `path` is too deep."""
+    port: int = SOCKET_PORT
+    """Part of the socket's name, whether or not anything listens on that port."""
+
+    @property
+    def data(self) -> Path:
+        return self.path / "data"
+
+    @property
+    def new_data(self) -> Path:
+        return self.path / "data.new"
+
+    @property
+    def log(self) -> Path:
+        return self.path / "postgres.log"
+
+    @property
+    def access_rules(self) -> Path:
+        return self.path / "pg_hba.conf"
+
+    @property
+    def process_file(self) -> Path:
+        """PostgreSQL's own record of its main process; its last line says whether it accepts connections."""
+        return self.data / "postmaster.pid"
+
+    @property
+    def socket_folder(self) -> Path:
+        """The same one at every start: in this folder, or under a short name derived from its path."""
+        beside = self.path / "socket"
+        if len(os.fsencode(beside)) <= _LONGEST_SOCKET_FOLDER:
+            return beside
+        digest = hashlib.sha256(os.fsencode(self.path)).hexdigest()[:16]
+        return self.short / f"gpu-dev-{digest}"
+
+    def take_supervisor_lock(self) -> int:
+        """Make the folder if need be and lock it; a `Conflict` if another process looks after it.
+
+        Returns the descriptor that holds the lock.
+        """
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(self.path / "supervisor.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        if not _try_lock(descriptor):
+            holder = os.pread(descriptor, 32, 0).decode()
+            os.close(descriptor)
+            raise Conflict(
+                f"The database in {self.path} is already in use by process {holder or 'unknown'}.",
+                hint="Stop that one first with: gpu-dev down",
+            )
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+        return descriptor
+
+    async def take_server_lock(self, within: timedelta) -> int:
+        """Wait until nothing is left of the server before: one whose supervisor was killed needs a moment."""
+        with ExitStack() as undo:
+            descriptor = os.open(self.path / "server.lock", os.O_RDWR | os.O_CREAT, 0o600)
+            undo.callback(os.close, descriptor)
+            try:
+                async with asyncio.timeout(within.total_seconds()):
+                    while not _try_lock(descriptor):  # noqa: ASYNC110  # another process holds it
+                        await asyncio.sleep(_LOCK_POLL.total_seconds())
+            except TimeoutError as error:
+                raise StoreUnavailable(
+                    f"The previous PostgreSQL in {self.path} has not ended within {within}."
+                ) from error
+            undo.pop_all()
+        return descriptor
+
+    def prepare_socket_folder(self) -> Path:
+        """The socket's folder: ours, private, and without what a killed server left in it."""
+        folder = self.socket_folder
+        with suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+        if not _is_private(folder):
+            raise StoreUnavailable(
+                f"{folder} is not a private folder of ours.", hint=f"Remove it: rm -r {folder}"
+            )
+        _remove_sockets(folder)
+        return folder
+
+    def remove_socket_folder(self) -> None:
+        """Leave nothing behind: it may lie outside of our own folder."""
+        if _is_private(self.socket_folder):
+            _remove_sockets(self.socket_folder)
+            self.socket_folder.rmdir()
+
+    def write_access_rules(self, *, tcp: bool) -> None:
+        self.access_rules.write_text(_LOCAL_RULE + (_TCP_RULE if tcp else ""))
+
+    def remove_reused_process_file(self) -> None:
+        """Remove the process file if its number now belongs to another program.
+
+        PostgreSQL recognises a dead process by itself, but takes any live one with that number for its
+        predecessor; after a reboot or in a new container the same small numbers come again.
+        """
+        pid = _first_word(self.process_file)
+        command = _first_word(Path("/proc", pid, "comm")) if pid else ""
+        if command and command != "postgres":
+            self.process_file.unlink()
+
+    def says_ready(self, pid: int) -> bool:
+        """Whether the server with this process id accepts connections; `pg_ctl` looks at the same lines."""
+        try:
+            lines = self.process_file.read_text().splitlines()
+        except FileNotFoundError:
+            return False
+        return len(lines) > _STATUS_LINE and lines[0] == str(pid) and lines[_STATUS_LINE].strip() == "ready"
+
+    def rotate_log(self) -> int:
+        """Begin a new log if the old one is long. Returns the mark from which `log_since` reads."""
+        if self.log_size() > _LOG_LIMIT_BYTES:
+            self.log.replace(self.log.with_name(f"{self.log.name}.1"))
+        return self.log_size()
+
+    def log_size(self) -> int:
+        return self.log.stat().st_size if self.log.exists() else 0
+
+    def log_since(self, mark: int) -> str:
+        """The last lines written since then: why something did not work."""
+        with self.log.open("rb") as log:
+            log.seek(mark)
+            lines = log.read().decode(errors="replace").splitlines()
+        return "\n".join(lines[-_REASON_LINES:]) or "it left no message"
+
+
+def _is_private(folder: Path) -> bool:
+    try:
+        status = folder.lstat()
+    except FileNotFoundError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
+
+
+def _remove_sockets(folder: Path) -> None:
+    for leftover in folder.glob(".s.PGSQL.*"):
+        leftover.unlink()
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _first_word(path: Path) -> str:
+    try:
+        return path.read_text().split(maxsplit=1)[0]
+    except (FileNotFoundError, ProcessLookupError, IndexError):
+        return ""

@@ -1,0 +1,167 @@
+"""The files in which dev servers are written down.
+
+    <state_dir>/servers/<id8>/record.json    the wish; written by the cluster alone
+                              process.json   which process runs it; written by that process's keeper
+                              log            what keeper and SSH server had to say
+                              workspace/     /workspace of the dev server
+    <state_dir>/homes/<id8>/                 /home/dev of the dev server; outlives it
+
+A file is replaced whole (write, fsync, rename), so a reader sees the old or the new one, never a part.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from gpudev.adapters.local.record import (
+    Record,
+    RunningProcess,
+    process_from_json,
+    process_to_json,
+    record_from_json,
+    record_to_json,
+)
+from gpudev.domain.errors import Defect
+
+_LEAVING = ".leaving-"
+_LOG_TAIL_BYTES = 2000
+
+_T = TypeVar("_T")
+
+
+class ServerFiles:
+    """The directory of one server."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    @property
+    def log_path(self) -> Path:
+        return self.directory / "log"
+
+    @property
+    def workspace(self) -> Path:
+        return self.directory / "workspace"
+
+    @property
+    def _record_path(self) -> Path:
+        return self.directory / "record.json"
+
+    @property
+    def _process_path(self) -> Path:
+        return self.directory / "process.json"
+
+    def find_record(self) -> Record | None:
+        return _find(self._record_path, record_from_json)
+
+    def write_record(self, record: Record) -> None:
+        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _replace_file(self._record_path, record_to_json(record))
+
+    def find_process(self) -> RunningProcess | None:
+        return _find(self._process_path, process_from_json)
+
+    def write_process(self, process: RunningProcess) -> None:
+        _replace_file(self._process_path, process_to_json(process))
+
+    def read_log_tail(self) -> str:
+        """The last words of the log, for a person who wants to know why it does not start."""
+        try:
+            with self.log_path.open("rb") as log:
+                log.seek(max(0, log.seek(0, os.SEEK_END) - _LOG_TAIL_BYTES))
+                return log.read().decode(errors="replace").strip()
+        except FileNotFoundError:
+            return ""
+
+
+class Records:
+    """All servers of one state directory."""
+
+    def __init__(self, state_dir: Path) -> None:
+        self._servers = state_dir / "servers"
+        self._homes = state_dir / "homes"
+
+    def make_directories(self) -> None:
+        for directory in (self._servers, self._homes):
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def files_of(self, id8: str) -> ServerFiles:
+        return ServerFiles(self._servers / id8)
+
+    def home_of(self, id8: str) -> Path:
+        return self._homes / id8
+
+    def list_records(self) -> tuple[Record, ...]:
+        """Every record. A directory without one is a creation that did not get so far."""
+        if not self._servers.is_dir():
+            return ()
+        names = sorted(entry.name for entry in self._servers.iterdir() if not entry.name.startswith("."))
+        records = (self.files_of(name).find_record() for name in names)
+        return tuple(record for record in records if record is not None)
+
+    def remove(self, record: Record) -> None:
+        """Take the record away at once, then what else the server left, its workspace included."""
+        aside = self._servers / f"{_LEAVING}{record.id8}-{record.uid}"
+        self.files_of(record.id8).directory.rename(aside)
+        _sync_directory(self._servers)
+        _remove_tree(aside)
+
+    def sweep(self) -> None:
+        """Remove what a removal that was interrupted has left."""
+        for leftover in self._servers.glob(f"{_LEAVING}*"):
+            _remove_tree(leftover)
+
+
+def _find(path: Path, parse: Callable[[Any], _T]) -> _T | None:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    try:
+        return parse(json.loads(text))
+    except (ValueError, KeyError, TypeError) as error:
+        raise Defect(
+            f"The record {path} cannot be read: {error!r}.",
+            hint="It was changed by hand or by another version. Move its directory away and start again.",
+        ) from error
+
+
+def _replace_file(path: Path, content: object) -> None:
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump(content, file)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
+    _sync_directory(path.parent)
+
+
+def _sync_directory(directory: Path) -> None:
+    """A rename lasts once its directory is on the disk."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _remove_tree(tree: Path) -> None:
+    """Remove everything, also below directories that their owner has closed to everybody."""
+
+    def open_and_retry(function: Callable[[str], object], path: str, _error: object) -> None:
+        parent = os.path.dirname(path)
+        for closed in (parent, path):
+            if os.path.isdir(closed) and not os.path.islink(closed):
+                os.chmod(closed, 0o700)
+        if function in (os.rmdir, os.unlink):
+            function(path)
+        else:
+            shutil.rmtree(path)
+
+    shutil.rmtree(tree, onerror=open_and_retry)

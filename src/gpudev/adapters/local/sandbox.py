@@ -1,0 +1,141 @@
+"""What a dev server sees of this machine, as arguments for bubblewrap.
+
+The system's programs and libraries are there to be read; home, workspace and everything temporary are
+the server's own; the rest of the machine, gpu-dev's state above all, is not there at all. The network is
+the machine's.
+
+Run by root, bubblewrap only mounts, and the server takes on a user id of its own afterwards. Run by
+anybody else, it needs a user namespace, in which the server is user 1081.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpudev.domain.server import LOGIN
+
+HOME = "/home/dev"
+WORKSPACE = "/workspace"
+
+_NAMESPACED_USER = 1081
+_FIRST_HOST_USER = 0x40000000
+_SYSTEM_PATHS = ("/usr", "/etc", "/opt", "/sys")
+_MERGED_PATHS = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+"""Real directories on old systems, links into /usr on new ones."""
+_RESOLVER = "/etc/resolv.conf"
+
+
+@dataclass(frozen=True, slots=True)
+class Sandbox:
+    """One dev server's surroundings."""
+
+    name: str
+    user_id: int
+    shell: str
+    home: Path
+    workspace: Path
+    hidden: Path
+    """The state directory; hidden even if it lies below a path that is shown."""
+    device_paths: tuple[str, ...] = ()
+    read_only_paths: tuple[str, ...] = ()
+
+    @property
+    def is_made_by_root(self) -> bool:
+        return self.user_id != _NAMESPACED_USER
+
+
+def choose_user_id(id8: str) -> int:
+    """The server's user id: as root one of its own on the host, far from those of people and services."""
+    if os.geteuid() != 0:
+        return _NAMESPACED_USER
+    return _FIRST_HOST_USER | int(id8, 16) % _FIRST_HOST_USER
+
+
+def etc_files(sandbox: Sandbox) -> Mapping[str, str]:
+    """Files of /etc that differ in the sandbox: its user and its host name."""
+    user = sandbox.user_id
+    return {
+        "/etc/passwd": (
+            "root:x:0:0:root:/root:/usr/sbin/nologin\n"
+            f"{LOGIN}:x:{user}:{user}:gpu-dev:{HOME}:{sandbox.shell}\n"
+            "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
+        ),
+        "/etc/group": f"root:x:0:\n{LOGIN}:x:{user}:\nnogroup:x:65534:\n",
+        "/etc/hosts": (
+            f"127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n127.0.1.1 {sandbox.name}\n"
+        ),
+    }
+
+
+def bubblewrap_arguments(sandbox: Sandbox, data: Mapping[str, int]) -> list[str]:
+    """All but the command; `data` has a descriptor to read each of `etc_files` from."""
+    return [
+        *_namespaces(sandbox),
+        *_system(sandbox),
+        *_temporary(),
+        *_devices(sandbox.device_paths),
+        *_directory(HOME, sandbox.home),
+        *_directory(WORKSPACE, sandbox.workspace),
+        *_files(data),
+        *_hiding(sandbox),
+        *("--chdir", "/"),
+    ]
+
+
+def _namespaces(sandbox: Sandbox) -> Iterator[str]:
+    yield from ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--hostname", sandbox.name)
+    if sandbox.is_made_by_root:
+        yield from ("--cap-drop", "ALL")
+    else:
+        user = str(sandbox.user_id)
+        yield from ("--unshare-user", "--uid", user, "--gid", user)
+
+
+def _system(sandbox: Sandbox) -> Iterator[str]:
+    for path in (*_SYSTEM_PATHS, *sandbox.read_only_paths):
+        yield from ("--ro-bind-try", path, path)
+    for path in _MERGED_PATHS:
+        if os.path.islink(path):
+            yield from ("--symlink", os.readlink(path), path)
+        else:
+            yield from ("--ro-bind-try", path, path)
+
+
+def _temporary() -> Iterator[str]:
+    yield from ("--proc", "/proc", "--dev", "/dev")
+    yield from ("--perms", "0755", "--dir", "/var")
+    for path in ("/dev/shm", "/tmp", "/var/tmp"):  # noqa: S108 - the sandbox's own, empty at the start
+        yield from ("--perms", "1777", "--tmpfs", path)
+    yield from ("--perms", "0755", "--tmpfs", "/run")
+    resolver = os.path.realpath(_RESOLVER)
+    if resolver.startswith("/run/"):
+        # systemd-resolved and others keep it there; without it no name would resolve.
+        yield from ("--ro-bind-try", resolver, resolver)
+
+
+def _devices(paths: tuple[str, ...]) -> Iterator[str]:
+    for path in paths:
+        yield from ("--dev-bind-try", path, path)
+
+
+def _directory(target: str, source: Path) -> Iterator[str]:
+    parent = os.path.dirname(target)
+    if parent != "/":
+        yield from ("--perms", "0755", "--dir", parent)
+    yield from ("--bind", str(source), target)
+
+
+def _files(data: Mapping[str, int]) -> Iterator[str]:
+    for path, descriptor in data.items():
+        if os.path.exists(path):
+            yield from ("--perms", "0644", "--ro-bind-data", str(descriptor), path)
+
+
+def _hiding(sandbox: Sandbox) -> Iterator[str]:
+    hidden = sandbox.hidden.resolve()
+    shown = (*_SYSTEM_PATHS, *_MERGED_PATHS, *sandbox.read_only_paths)
+    if any(hidden.is_relative_to(os.path.realpath(path)) for path in shown):
+        yield from ("--perms", "0000", "--tmpfs", str(hidden))

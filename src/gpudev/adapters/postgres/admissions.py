@@ -1,0 +1,56 @@
+"""Admission passes: one at a time for a GPU type, in one transaction that calls nobody."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+
+from gpudev.adapters.postgres.pool import Connection, Database
+from gpudev.adapters.postgres.queries import load_queries
+from gpudev.adapters.postgres.recording import write_record
+from gpudev.adapters.postgres.rows import reservation_from
+from gpudev.domain.plans.actions import Record
+from gpudev.domain.queueing import QueuePlace
+from gpudev.domain.reservation import Reservation
+from gpudev.ports.store import AdmissionTransaction
+
+_SQL = load_queries("admissions")
+
+
+class PostgresAdmissions:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @asynccontextmanager
+    async def lock(self, gpu_type: str) -> AsyncIterator[AdmissionTransaction]:
+        async with self._database.transaction() as connection:
+            await connection.execute(_SQL["lock"], gpu_type)
+            yield _Transaction(connection, gpu_type)
+
+    async def list_waiting_types(self) -> tuple[str, ...]:
+        rows = await self._database.fetch(_SQL["list_waiting_types"])
+        return tuple(row["gpu_type"] for row in rows)
+
+
+class _Transaction:
+    def __init__(self, connection: Connection, gpu_type: str) -> None:
+        self._connection = connection
+        self._gpu_type = gpu_type
+
+    async def read(self) -> tuple[Reservation, ...]:
+        return tuple(map(reservation_from, await self._connection.fetch(_SQL["read"], self._gpu_type)))
+
+    async def record(self, record: Record) -> bool:
+        return await write_record(self._connection, record, None) is not None
+
+    async def set_queue_places(self, places: Sequence[QueuePlace], now: datetime) -> None:
+        await self._connection.execute(
+            _SQL["set_queue_places"],
+            [place.reservation_id for place in places],
+            [place.position for place in places],
+            [place.estimated_start_at for place in places],
+            [place.reason for place in places],
+            [place.detail for place in places],
+            now,
+        )

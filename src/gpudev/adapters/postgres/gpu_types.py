@@ -1,0 +1,71 @@
+"""The GPU types on offer and the room there is of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from gpudev.adapters.postgres.pool import Database, Row
+from gpudev.adapters.postgres.queries import load_queries
+from gpudev.domain.capacity import Availability
+from gpudev.domain.catalogue import GpuType
+from gpudev.ports.store import StoredAvailability
+
+_SQL = load_queries("gpu_types")
+
+
+class PostgresGpuTypes:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def sync(self, offered: Sequence[GpuType]) -> None:
+        names = [gpu_type.name for gpu_type in offered]
+        async with self._database.transaction() as connection:
+            await connection.execute(
+                _SQL["offer"],
+                names,
+                [gpu_type.instance_type for gpu_type in offered],
+                [gpu_type.gpus_per_node for gpu_type in offered],
+                [gpu_type.vcpus for gpu_type in offered],
+                [gpu_type.memory_gib for gpu_type in offered],
+                [gpu_type.slots_per_node for gpu_type in offered],
+            )
+            await connection.execute(_SQL["retire_others"], names)
+
+    async def set_availability(self, availability: Availability, updated_by: str, now: datetime) -> None:
+        await self._database.execute(
+            _SQL["set_availability"],
+            availability.gpu_type,
+            availability.total,
+            availability.available,
+            availability.max_reservable,
+            availability.full_nodes_available,
+            availability.nodes,
+            availability.is_simulated,
+            availability.next_start_at,
+            now,
+            updated_by,
+        )
+
+    async def list_availability(self) -> tuple[StoredAvailability, ...]:
+        return tuple(map(_stored_from, await self._database.fetch(_SQL["list_availability"])))
+
+
+def _stored_from(row: Row) -> StoredAvailability:
+    availability = Availability(
+        gpu_type=row["gpu_type"],
+        total=row["total_cluster_gpus"],
+        available=row["available_gpus"],
+        max_reservable=row["max_reservable"],
+        full_nodes_available=row["full_nodes_available"],
+        nodes=row["running_instances"],
+        is_simulated=row["is_simulated"],
+        next_start_at=row["next_start_at"],
+    )
+    return StoredAvailability(
+        availability=availability,
+        max_per_node=row["max_per_node"],
+        queued_requests=row["queued_requests"],
+        queued_gpus=row["queued_gpus"],
+        updated_at=row["last_availability_update"],
+    )

@@ -1,0 +1,48 @@
+"""Actions that users requested, with their outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from gpudev.adapters.postgres.pool import Database
+from gpudev.adapters.postgres.queries import load_queries
+from gpudev.domain.errors import NotFound
+from gpudev.domain.names import OperationId, ReservationId, UserId
+from gpudev.domain.reservation import OperationKind, OperationOutcome, OperationStatus, Reservation
+from gpudev.ports.store import StoredOperation
+
+_SQL = load_queries("operations")
+
+
+class PostgresOperations:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def request(
+        self, operation_id: OperationId, reservation: Reservation, kind: OperationKind, now: datetime
+    ) -> None:
+        await self._database.execute(_SQL["request"], operation_id, reservation.id, kind, now)
+
+    async def settle(self, outcomes: Sequence[OperationOutcome], now: datetime) -> None:
+        await self._database.execute(
+            _SQL["settle"],
+            [outcome.operation_id for outcome in outcomes],
+            [outcome.status for outcome in outcomes],
+            [outcome.error for outcome in outcomes],
+            now,
+        )
+
+    async def get(self, operation_id: OperationId, user_id: UserId) -> StoredOperation:
+        row = await self._database.fetch_row(_SQL["get"], operation_id, user_id)
+        if row is None:
+            raise NotFound(f"Operation {operation_id} was not found.")
+        return StoredOperation(
+            operation_id=OperationId(str(row["operation_id"])),
+            reservation_id=ReservationId(str(row["reservation_id"])),
+            kind=OperationKind(row["kind"]),
+            status=OperationStatus(row["status"]),
+            error=row["error"],
+            requested_at=row["requested_at"],
+            finished_at=row["finished_at"],
+        )

@@ -1,0 +1,109 @@
+"""Connections: a pool that comes back by itself after a database restart, and errors in our own words."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+
+import asyncpg
+from asyncpg.pool import PoolConnectionProxy
+
+from gpudev.domain.errors import StoreUnavailable
+
+Connection = asyncpg.Connection | PoolConnectionProxy
+Row = asyncpg.Record
+
+_LOST = (
+    OSError,
+    asyncio.TimeoutError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.IdleSessionTimeoutError,
+    asyncpg.DiskFullError,
+    asyncpg.ReadOnlySQLTransactionError,
+)
+
+
+@contextmanager
+def translated_errors() -> Iterator[None]:
+    """A database that does not answer is `StoreUnavailable`; everything else stays what it is."""
+    try:
+        yield
+    except _LOST as error:
+        words = str(error) or type(error).__name__
+        raise StoreUnavailable(
+            f"The database does not answer: {words}", hint="Try again in a moment."
+        ) from error
+
+
+class Database:
+    """A lazily connected pool. Sessions keep no state between uses, so nothing is reset between them."""
+
+    def __init__(self, dsn: str, *, max_connections: int = 10, command_timeout: float = 30) -> None:
+        self.dsn = dsn
+        self._pool: asyncpg.Pool = asyncpg.create_pool(
+            dsn,
+            min_size=0,
+            max_size=max_connections,
+            command_timeout=command_timeout,
+            init=_prepare_connection,
+            reset=_keep_as_is,
+        )
+
+    async def open(self) -> None:
+        with translated_errors():
+            await self._pool
+
+    async def close(self) -> None:
+        try:
+            await asyncio.wait_for(self._pool.close(), timeout=5)
+        except TimeoutError:
+            self._pool.terminate()
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Connection]:
+        with translated_errors():
+            async with self._pool.acquire() as connection:
+                yield connection
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection]:
+        async with self.connection() as connection, connection.transaction():
+            yield connection
+
+    async def fetch(self, query: str, *values: Any) -> list[Row]:
+        async with self.connection() as connection:
+            return await connection.fetch(query, *values)
+
+    async def fetch_row(self, query: str, *values: Any) -> Row | None:
+        async with self.connection() as connection:
+            return await connection.fetchrow(query, *values)
+
+    async def fetch_value(self, query: str, *values: Any) -> Any:
+        async with self.connection() as connection:
+            return await connection.fetchval(query, *values)
+
+    async def execute(self, query: str, *values: Any) -> None:
+        async with self.connection() as connection:
+            await connection.execute(query, *values)
+
+
+async def connect(dsn: str) -> asyncpg.Connection:
+    """A connection outside the pool, for what needs one of its own: migrations and LISTEN."""
+    with translated_errors():
+        return await asyncpg.connect(dsn, timeout=5)
+
+
+async def _prepare_connection(connection: Connection) -> None:
+    await connection.set_type_codec("jsonb", schema="pg_catalog", encoder=json.dumps, decoder=json.loads)
+
+
+async def _keep_as_is(_connection: Connection) -> None:
+    """The default reset costs a round trip a use; we set nothing that would have to be undone."""

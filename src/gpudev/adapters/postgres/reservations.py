@@ -1,0 +1,128 @@
+"""Reservations, their events and the leases that controllers work under."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import asyncpg
+
+from gpudev.adapters.postgres.pool import Database, Row
+from gpudev.adapters.postgres.queries import load_queries
+from gpudev.adapters.postgres.recording import write_record
+from gpudev.adapters.postgres.rows import event_from, reservation_from
+from gpudev.domain.errors import Conflict, NotFound, Stale
+from gpudev.domain.lifecycle import Status
+from gpudev.domain.names import OperationId, ReservationId, UserId
+from gpudev.domain.plans.actions import Record
+from gpudev.domain.reservation import Event, Operation, OperationKind, Reservation
+from gpudev.ports.store import Claim, ListQuery, Page, StatusCount, StoredEvent
+
+_SQL = load_queries("reservations")
+
+
+class PostgresReservations:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        # One token a process: what this process leased before its last word was lost, it may lease again.
+        self._token = str(uuid.uuid4())
+
+    async def submit(self, reservation: Reservation, event: Event) -> None:
+        try:
+            await self._database.execute(
+                _SQL["submit"],
+                reservation.id,
+                reservation.user_id,
+                reservation.name,
+                reservation.gpu_type,
+                reservation.gpu_count,
+                reservation.duration,
+                dict(reservation.env_vars),
+                reservation.ssh_public_keys,
+                reservation.client_version,
+                reservation.created_at,
+                event.message,
+            )
+        except asyncpg.UniqueViolationError as error:
+            raise _conflict(reservation, error) from error
+
+    async def get(self, reservation_id: ReservationId) -> Reservation:
+        row = await self._database.fetch_row(_SQL["get"], reservation_id)
+        if row is None:
+            raise NotFound(f"Reservation {reservation_id} was not found.")
+        return reservation_from(row)
+
+    async def list_matching(self, user_id: UserId, text: str) -> tuple[Reservation, ...]:
+        rows = await self._database.fetch(_SQL["list_matching"], user_id, text)
+        return tuple(map(reservation_from, rows))
+
+    async def list_page(self, query: ListQuery) -> Page:
+        chosen = (query.user_id, query.statuses, query.gpu_type)
+        async with self._database.connection() as connection:
+            rows = await connection.fetch(_SQL["list_page"], *chosen, query.limit, query.offset)
+            total = await connection.fetchval(_SQL["count_page"], *chosen)
+        return Page(tuple(map(reservation_from, rows)), total)
+
+    async def list_events(self, reservation_id: ReservationId, after: int) -> tuple[StoredEvent, ...]:
+        rows = await self._database.fetch(_SQL["list_events"], reservation_id, after)
+        return tuple(map(event_from, rows))
+
+    async def count_live(self) -> Mapping[Status, StatusCount]:
+        rows = await self._database.fetch(_SQL["count_live"])
+        return {Status(row["status"]): StatusCount(row["reservations"], row["gpus"]) for row in rows}
+
+    async def claim(self, reservation_id: ReservationId, lease: timedelta) -> Claim | None:
+        row = await self._database.fetch_row(_SQL["claim"], reservation_id, self._token, lease)
+        if row is None:
+            return None
+        return Claim(self._token, reservation_from(row), _operations_from(row), row["defects"])
+
+    async def record(self, claim: Claim, record: Record) -> Reservation:
+        async with self._database.connection() as connection:
+            version = await write_record(connection, record, claim.token)
+        if version is None:
+            raise Stale(f"Reservation {record.after.id8} was changed by somebody else.")
+        return replace(record.after, version=version)
+
+    async def release(self, claim: Claim, version: int, next_turn_at: datetime | None) -> None:
+        reservation_id = claim.reservation.id
+        await self._database.execute(_SQL["release"], reservation_id, claim.token, version, next_turn_at)
+
+    async def count_defect(self, claim: Claim, next_turn_at: datetime) -> None:
+        await self._database.execute(_SQL["count_defect"], claim.reservation.id, claim.token, next_turn_at)
+
+    async def bury(self, claim: Claim, record: Record) -> None:
+        async with self._database.transaction() as connection:
+            version = await write_record(connection, record, claim.token)
+            if version is None:
+                raise Stale(f"Reservation {record.after.id8} was changed by somebody else.")
+            await connection.execute(_SQL["put_with_dead_letters"], record.after.id)
+            await connection.execute(_SQL["release"], record.after.id, claim.token, version, record.event.at)
+
+    async def break_leases(self) -> None:
+        await self._database.execute(_SQL["break_leases"])
+
+    async def list_due(self, now: datetime, limit: int) -> tuple[ReservationId, ...]:
+        rows = await self._database.fetch(_SQL["list_due"], now, limit)
+        return tuple(ReservationId(str(row["reservation_id"])) for row in rows)
+
+    async def find_next_turn(self, after: datetime) -> datetime | None:
+        next_turn: datetime | None = await self._database.fetch_value(_SQL["find_next_turn"], after)
+        return next_turn
+
+
+def _operations_from(row: Row) -> tuple[Operation, ...]:
+    columns = zip(row["operation_ids"], row["operation_kinds"], row["operation_times"], strict=True)
+    return tuple(Operation(OperationId(str(id_)), OperationKind(kind), at) for id_, kind, at in columns)
+
+
+def _conflict(reservation: Reservation, error: asyncpg.UniqueViolationError) -> Conflict:
+    if error.constraint_name == "reservations_live_name":
+        return Conflict(
+            f'You have a live reservation with the name "{reservation.name}" already.',
+            hint=f"Choose another --name, or end that one: gpu-dev cancel {reservation.name}",
+            code="name_taken",
+        )
+    return Conflict(f"The reservation id {reservation.id} is taken.", hint="Ask again.", code="id_taken")

@@ -1,0 +1,21 @@
+-- name: request
+WITH noticed AS (
+    UPDATE reservations SET version = version + 1, next_turn_at = $4 WHERE reservation_id = $2
+    RETURNING reservation_id
+), requested AS (
+    INSERT INTO operations (operation_id, reservation_id, kind, requested_at)
+    SELECT $1, reservation_id, $3, $4 FROM noticed
+)
+SELECT pgmq.send('gpu_reservations', jsonb_build_object('reservation_id', reservation_id)),
+       pg_notify('gpu_dev_messages', 'gpu_reservations')
+FROM noticed;
+
+-- name: settle
+UPDATE operations SET status = o.status, error = o.error, finished_at = $4
+FROM unnest($1::uuid[], $2::text[], $3::text[]) AS o (operation_id, status, error)
+WHERE operations.operation_id = o.operation_id AND operations.status = 'requested';
+
+-- name: get
+SELECT o.operation_id, o.reservation_id, o.kind, o.status, o.error, o.requested_at, o.finished_at
+FROM operations o JOIN reservations r USING (reservation_id)
+WHERE o.operation_id = $1 AND r.user_id = $2;

@@ -1,0 +1,38 @@
+"""Users, their keys, and the one-time proofs that they logged in with."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from gpudev.adapters.postgres.pool import Database, Row
+from gpudev.adapters.postgres.queries import load_queries
+from gpudev.domain.names import UserId
+from gpudev.ports.store import NewKey, User
+
+_SQL = load_queries("users")
+
+
+class PostgresUsers:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def upsert(self, username: str) -> User:
+        async with self._database.connection() as connection:
+            rows = await connection.fetch(_SQL["upsert"], username)
+        return _user_from(rows[0])
+
+    async def find_by_key(self, key_hash: bytes, now: datetime) -> User | None:
+        row = await self._database.fetch_row(_SQL["find_by_key"], key_hash, now)
+        return _user_from(row) if row else None
+
+    async def add_key(self, user_id: UserId, key: NewKey) -> None:
+        await self._database.execute(_SQL["add_key"], user_id, key.key_hash, key.prefix, key.expires_at)
+
+    async def use_proof(self, proof: bytes, now: datetime, expires_at: datetime) -> bool:
+        async with self._database.connection() as connection:
+            await connection.execute(_SQL["forget_old_proofs"], now)
+            return await connection.fetchval(_SQL["use_proof"], proof, expires_at) is True
+
+
+def _user_from(row: Row) -> User:
+    return User(UserId(row["user_id"]), row["username"], row["is_active"])

@@ -1,0 +1,55 @@
+"""Routes of the cluster as a whole."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+
+from gpudev.api import views
+from gpudev.api.context import App, Caller
+from gpudev.api.encoding import json_response
+from gpudev.domain.lifecycle import Status
+from gpudev.ports.store import StatusCount
+from gpudev.wire.cluster import AvailabilityResponse, ClusterStatus, WhoAmI
+
+router = APIRouter(prefix="/v1", tags=["cluster"])
+
+_NONE = StatusCount(0, 0)
+
+
+@router.get("/gpu/availability", response_model=AvailabilityResponse)
+async def availability(app: App, _caller: Caller) -> Response:
+    """The GPUs of each type: how many there are, how many are free, who waits."""
+    now = app.clock.now()
+    rooms = [views.type_availability(stored, now) for stored in await app.gpu_types.list_availability()]
+    return json_response(
+        AvailabilityResponse(availability={room.gpu_type: room for room in rooms}, timestamp=now)
+    )
+
+
+@router.get("/cluster/status", response_model=ClusterStatus)
+async def cluster_status(app: App, _caller: Caller) -> Response:
+    """The whole cluster in a few numbers."""
+    now = app.clock.now()
+    stored = await app.gpu_types.list_availability()
+    counts = await app.reservations.count_live()
+    rooms = [views.type_availability(entry, now) for entry in stored]
+    answer = ClusterStatus(
+        total_gpus=sum(room.total for room in rooms),
+        available_gpus=sum(room.available for room in rooms),
+        in_use_gpus=sum(room.in_use for room in rooms),
+        queued_gpus=sum(entry.queued_gpus for entry in stored),
+        active_reservations=counts.get(Status.ACTIVE, _NONE).reservations,
+        preparing_reservations=counts.get(Status.PREPARING, _NONE).reservations,
+        queued_reservations=counts.get(Status.QUEUED, _NONE).reservations,
+        pending_reservations=counts.get(Status.PENDING, _NONE).reservations,
+        by_gpu_type={room.gpu_type: room for room in rooms},
+        timestamp=now,
+        notices=list(app.notices),
+    )
+    return json_response(answer)
+
+
+@router.get("/me", response_model=WhoAmI)
+async def who_am_i(caller: Caller) -> Response:
+    """The user that the API key belongs to."""
+    return json_response(WhoAmI(user_id=caller.user_id, username=caller.username))

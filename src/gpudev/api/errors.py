@@ -1,0 +1,108 @@
+"""Errors to HTTP answers: the one table, and the boundary behind which nothing escapes."""
+
+from __future__ import annotations
+
+import structlog
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from gpudev.api.encoding import json_response
+from gpudev.domain import errors
+from gpudev.wire.cluster import ErrorBody
+
+STATUS_OF: dict[type[errors.GpuDevError], int] = {
+    errors.Invalid: 400,
+    errors.Unauthenticated: 401,
+    errors.NotAllowed: 403,
+    errors.NotFound: 404,
+    errors.Conflict: 409,
+    errors.IllegalMove: 409,
+    errors.QuotaExceeded: 409,
+    errors.Stale: 409,
+    errors.Rejected: 400,
+    errors.Unavailable: 503,
+    errors.Defect: 500,
+}
+
+_RETRY_AFTER_SECONDS = "2"
+_CODES_OF_HTTP = {404: "not_found", 405: "method_not_allowed"}
+
+_log = structlog.get_logger(__name__)
+
+
+def status_of(error: errors.GpuDevError) -> int:
+    """The status of the nearest ancestor in the table."""
+    return next(STATUS_OF[kind] for kind in type(error).__mro__ if kind in STATUS_OF)
+
+
+def install(app: FastAPI) -> None:
+    app.add_exception_handler(errors.GpuDevError, _answer_known)
+    app.add_exception_handler(RequestValidationError, _answer_validation)
+    app.add_exception_handler(HTTPException, _answer_http)
+    app.add_middleware(ErrorBoundary)
+
+
+async def _answer_known(_request: Request, error: Exception) -> Response:
+    if not isinstance(error, errors.GpuDevError):
+        raise error
+    status = status_of(error)
+    headers = {}
+    if status == 503:  # noqa: PLR2004 - the status itself
+        headers["Retry-After"] = _RETRY_AFTER_SECONDS
+    if status == 401:  # noqa: PLR2004 - the status itself
+        headers["WWW-Authenticate"] = "Bearer"
+    return json_response(ErrorBody(detail=error.message, code=error.code, hint=error.hint), status, headers)
+
+
+async def _answer_validation(_request: Request, error: Exception) -> Response:
+    if not isinstance(error, RequestValidationError):
+        raise error
+    problems = [
+        {"loc": list(problem["loc"]), "msg": problem["msg"], "type": problem["type"]}
+        for problem in error.errors()
+    ]
+    hint = "See /docs for what this route takes."
+    return json_response({"detail": problems, "code": "bad_request_body", "hint": hint}, 422)
+
+
+async def _answer_http(_request: Request, error: Exception) -> Response:
+    if not isinstance(error, HTTPException):
+        raise error
+    body = ErrorBody(
+        detail=str(error.detail),
+        code=_CODES_OF_HTTP.get(error.status_code, "http_error"),
+        hint="The routes are listed at /docs.",
+    )
+    return json_response(body, error.status_code, dict(error.headers or {}))
+
+
+class ErrorBoundary:
+    """Around everything: an error that nothing else answered is logged and told as JSON."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        has_begun = False
+
+        async def watched_send(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched_send)
+        except Exception:
+            if scope["type"] != "http" or has_begun:
+                raise
+            _log.exception("request_failed", method=scope["method"], path=scope["path"])
+            await json_response(_DEFECT, 500)(scope, receive, send)
+
+
+_DEFECT = ErrorBody(
+    detail="The server made an error.",
+    code=errors.Defect.default_code,
+    hint="Try again; if it stays, tell your operator the time.",
+)

@@ -1,0 +1,40 @@
+"""Routes that need no key: is it there, is it ready, what is it."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+
+from gpudev import __version__
+from gpudev.api.context import App
+from gpudev.api.encoding import json_response
+from gpudev.domain.errors import StoreUnavailable
+from gpudev.wire.cluster import Health
+
+router = APIRouter(tags=["health"])
+
+
+@router.get("/", include_in_schema=False)
+async def root() -> Response:
+    links = {"docs": "/docs", "health": "/health", "ready": "/ready"}
+    return json_response({"service": "gpu-dev", "version": __version__, "links": links})
+
+
+@router.get("/health", response_model=Health)
+async def health(app: App) -> Response:
+    """The process answers; the body says how database and queue are."""
+    return json_response(await _check(app))
+
+
+@router.get("/ready", response_model=Health, responses={503: {"model": Health}})
+async def ready(app: App) -> Response:
+    """200 once database, queue and schema are as this version needs them, else 503."""
+    found = await _check(app)
+    return json_response(found, 200 if found.status == "healthy" else 503)
+
+
+async def _check(app: App) -> Health:
+    try:
+        await app.health.check()
+    except StoreUnavailable as error:
+        return Health(status="unhealthy", database=error.message, queue="unknown", timestamp=app.clock.now())
+    return Health(status="healthy", database="connected", queue="connected", timestamp=app.clock.now())

@@ -1,0 +1,169 @@
+"""Routes of reservations, which the contract calls jobs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query, Response
+from fastapi.responses import StreamingResponse
+
+from gpudev.api import views
+from gpudev.api.context import ApiKey, App, Caller
+from gpudev.api.encoding import encode, json_response
+from gpudev.app.application import Application
+from gpudev.app.reserve import ReserveRequest
+from gpudev.domain.errors import GpuDevError, Invalid
+from gpudev.domain.lifecycle import Status
+from gpudev.domain.names import OperationId
+from gpudev.domain.reservation import OperationStatus, Reservation
+from gpudev.ports.store import ListQuery
+from gpudev.wire.jobs import (
+    ActionResponse,
+    JobDetail,
+    JobEvent,
+    JobList,
+    OperationDetail,
+    SubmitRequest,
+    SubmitResponse,
+)
+
+router = APIRouter(prefix="/v1", tags=["jobs"])
+
+
+@router.post("/jobs/submit", response_model=SubmitResponse)
+async def submit(
+    app: App,
+    caller: Caller,
+    body: SubmitRequest,
+    idempotency_key: Annotated[str | None, Header(max_length=200)] = None,
+) -> Response:
+    """Ask for a dev server. The same `Idempotency-Key` again gives the same reservation."""
+    request = ReserveRequest(
+        gpu_type=body.gpu_type,
+        gpu_count=body.gpu_count,
+        duration=_hours(body.duration_hours),
+        name=body.name,
+        env_vars=body.env_vars,
+        ssh_public_keys=tuple(body.ssh_public_keys),
+        client_version=body.client_version or "",
+    )
+    reservation = await app.reserve(caller, request, idempotency_key or "")
+    answer = SubmitResponse(
+        job_id=reservation.id,
+        reservation_id=reservation.id,
+        status=reservation.status,
+        message=reservation.detail,
+        queue_position=reservation.queue_position,
+        estimated_start_time=reservation.estimated_start_at,
+    )
+    return json_response(answer)
+
+
+@router.get("/jobs", response_model=JobList)
+async def list_jobs(
+    app: App,
+    caller: Caller,
+    status: Annotated[str | None, Query(description="Statuses, separated by commas.")] = None,
+    gpu_type: str | None = None,
+    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+    offset: Annotated[int, Query(ge=0, le=2**31)] = 0,
+) -> Response:
+    """One's own reservations, newest first."""
+    chosen_type = app.catalogue.get(gpu_type).name if gpu_type else None
+    page = await app.reservations.list_page(
+        ListQuery(caller.user_id, _statuses(status), chosen_type, limit, offset)
+    )
+    now = app.clock.now()
+    jobs = [views.job_detail(reservation, app.catalogue, now) for reservation in page.reservations]
+    return json_response(JobList(jobs=jobs, total=page.total, limit=limit, offset=offset))
+
+
+@router.get("/jobs/{job_id}", response_model=JobDetail)
+async def get_job(app: App, caller: Caller, job_id: str) -> Response:
+    """A reservation by its id, a prefix of it, or its name."""
+    reservation = await app.find(caller, job_id)
+    return json_response(views.job_detail(reservation, app.catalogue, app.clock.now()))
+
+
+@router.post("/jobs/{job_id}/cancel", response_model=ActionResponse)
+async def cancel_job(app: App, caller: Caller, job_id: str) -> Response:
+    """End a reservation. What has ended already stays as it is."""
+    reservation = await app.find(caller, job_id)
+    operation_id = await app.cancel(reservation)
+    answer = ActionResponse(
+        job_id=reservation.id,
+        action="cancel",
+        status=OperationStatus.REQUESTED,
+        message=f"Reservation {reservation.id8} is being cancelled.",
+        operation_id=operation_id,
+    )
+    return json_response(answer)
+
+
+@router.get("/operations/{operation_id}", response_model=OperationDetail)
+async def get_operation(app: App, caller: Caller, operation_id: str) -> Response:
+    """What became of a requested action."""
+    operation = await app.operations.get(OperationId(operation_id), caller.user_id)
+    return json_response(views.operation_detail(operation))
+
+
+@router.get("/jobs/{job_id}/events", response_class=StreamingResponse)
+async def follow_job(
+    app: App,
+    caller: Caller,
+    api_key: ApiKey,
+    job_id: str,
+    last_event_id: Annotated[str | None, Header()] = None,
+) -> StreamingResponse:
+    """Every event of the reservation as Server-Sent Events, then live, until all of it is cleaned up."""
+    reservation = await app.find(caller, job_id)
+    after = int(last_event_id) if last_event_id and last_event_id.isdigit() else 0
+    stream = _event_stream(app, api_key, reservation, after)
+    return StreamingResponse(stream, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+
+
+async def _event_stream(
+    app: Application, api_key: str, reservation: Reservation, after: int
+) -> AsyncIterator[bytes]:
+    number, place = after, (reservation.queue_position, reservation.estimated_start_at)
+    try:
+        async for news in app.follow(reservation.id, after):
+            if news is None:
+                await app.authenticate(api_key)
+                yield b": still here\n\n"
+                continue
+            for event in views.job_events(news):
+                number = event.number
+                yield _sse(event, numbered=True)
+            moved = (news.reservation.queue_position, news.reservation.estimated_start_at)
+            if moved != place and news.reservation.is_waiting and not news.events:
+                yield _sse(views.queue_move(news, number), numbered=False)
+            place = moved
+    except GpuDevError as error:
+        # The stream has begun, so its status is sent already; the client comes back and learns the reason.
+        yield f": {error.code}\n\n".encode()
+
+
+def _sse(event: JobEvent, *, numbered: bool) -> bytes:
+    number = f"id: {event.number}\n".encode() if numbered else b""
+    return number + f"event: {event.kind}\ndata: ".encode() + encode(event) + b"\n\n"
+
+
+def _hours(hours: float) -> timedelta:
+    try:
+        return timedelta(hours=hours)
+    except (OverflowError, ValueError) as error:
+        raise Invalid(f"{hours} is not a number of hours.", code="bad_duration") from error
+
+
+def _statuses(text: str | None) -> tuple[Status, ...]:
+    names = [name.strip().lower() for name in (text or "").split(",") if name.strip()]
+    known = [status.value for status in Status]
+    for name in names:
+        if name not in known:
+            raise Invalid(
+                f'There is no status "{name}".', hint=f"Choose from {', '.join(known)}.", code="bad_status"
+            )
+    return tuple(Status(name) for name in names)

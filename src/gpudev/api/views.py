@@ -1,0 +1,122 @@
+"""Values of the rules as values of the wire."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime, timedelta
+
+from gpudev.app.follow import News
+from gpudev.domain.catalogue import Catalogue
+from gpudev.domain.lifecycle import Status
+from gpudev.domain.names import server_name
+from gpudev.domain.reservation import Reservation
+from gpudev.domain.server import SshAddress
+from gpudev.ports.store import StoredAvailability, StoredEvent, StoredOperation
+from gpudev.wire.cluster import TypeAvailability
+from gpudev.wire.jobs import JobDetail, JobEvent, OperationDetail
+
+
+def job_detail(reservation: Reservation, catalogue: Catalogue, now: datetime) -> JobDetail:
+    gpu_type = catalogue.find(reservation.gpu_type)
+    address = reservation.address if reservation.status is Status.ACTIVE else None
+    waits_until = reservation.estimated_start_at if reservation.is_waiting else None
+    return JobDetail(
+        job_id=reservation.id,
+        reservation_id=reservation.id,
+        user_id=reservation.username,
+        status=reservation.status,
+        gpu_type=reservation.gpu_type,
+        gpu_count=reservation.gpu_count,
+        duration_hours=reservation.duration / timedelta(hours=1),
+        created_at=reservation.created_at,
+        name=reservation.name,
+        version=reservation.version,
+        instance_type=gpu_type.instance_type if gpu_type else None,
+        expires_at=reservation.expires_at,
+        launched_at=reservation.launched_at,
+        reservation_ended=reservation.ended_at,
+        pod_name=server_name(reservation.id) if reservation.node else None,
+        node_ip=address.host if address else None,
+        node_port=address.port if address else None,
+        ssh_command=address.command if address else None,
+        ssh_host_keys=_known_hosts(address, reservation.host_keys) if address else None,
+        queue_position=reservation.queue_position if reservation.is_waiting else None,
+        estimated_wait_minutes=_minutes_until(waits_until, now),
+        estimated_start_at=waits_until,
+        reason=reservation.reason,
+        failure_reason=reservation.detail if reservation.status is Status.FAILED else None,
+        current_detailed_status=reservation.detail or None,
+        last_updated=reservation.last_updated,
+        cli_version=reservation.client_version or None,
+    )
+
+
+def job_events(news: News) -> list[JobEvent]:
+    return [_job_event(stored, news.reservation) for stored in news.events]
+
+
+def queue_move(news: News, last_number: int) -> JobEvent:
+    """Not an event of the history: only where a waiting reservation stands now."""
+    reservation = news.reservation
+    return JobEvent(
+        number=last_number,
+        kind="position",
+        message=reservation.detail,
+        at=reservation.last_queue_update or reservation.created_at,
+        elapsed_seconds=0,
+        status=reservation.status,
+        reason=reservation.reason,
+        queue_position=reservation.queue_position,
+        estimated_start_at=reservation.estimated_start_at,
+    )
+
+
+def operation_detail(operation: StoredOperation) -> OperationDetail:
+    return OperationDetail(
+        operation_id=operation.operation_id,
+        action=operation.kind,
+        status=operation.status,
+        error=operation.error or None,
+        started_at=operation.requested_at,
+        finished_at=operation.finished_at,
+    )
+
+
+def type_availability(stored: StoredAvailability, now: datetime) -> TypeAvailability:
+    room = stored.availability
+    return TypeAvailability(
+        gpu_type=room.gpu_type,
+        total=room.total,
+        available=room.available,
+        in_use=room.total - room.available,
+        queued=stored.queued_requests,
+        max_per_node=stored.max_per_node,
+        max_reservable=room.max_reservable,
+        full_nodes_available=room.full_nodes_available,
+        simulated=room.is_simulated,
+        estimated_wait_minutes=_minutes_until(room.next_start_at, now),
+    )
+
+
+def _job_event(stored: StoredEvent, reservation: Reservation) -> JobEvent:
+    return JobEvent(
+        number=stored.number,
+        kind=stored.event.kind,
+        message=stored.event.message,
+        at=stored.event.at,
+        elapsed_seconds=stored.elapsed.total_seconds(),
+        status=reservation.status,
+        reason=stored.event.reason,
+        queue_position=reservation.queue_position,
+        estimated_start_at=reservation.estimated_start_at,
+    )
+
+
+def _known_hosts(address: SshAddress, host_keys: tuple[str, ...]) -> list[str]:
+    return [f"[{address.host}]:{address.port} {key}" for key in host_keys]
+
+
+def _minutes_until(moment: datetime | None, now: datetime) -> int | None:
+    if moment is None:
+        return None
+    return max(0, math.ceil((moment - now) / timedelta(minutes=1)))

@@ -1,0 +1,36 @@
+"""Everything that the HTTP service can ask for, in one value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpudev.app.cancel import Cancel
+from gpudev.app.find import Find
+from gpudev.app.follow import EventHub, Follow
+from gpudev.app.login import Authenticate, LocalLogin
+from gpudev.app.reserve import Reserve
+from gpudev.domain.catalogue import Catalogue
+from gpudev.ports.clock import Clock
+from gpudev.ports.queue import MessageQueue
+from gpudev.ports.store import GpuTypes, Health, Operations, Reservations
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    reserve: Reserve
+    find: Find
+    cancel: Cancel
+    follow: Follow
+    authenticate: Authenticate
+    local_login: LocalLogin | None
+    """None where the server is not somebody's own machine."""
+    hub: EventHub
+    reservations: Reservations
+    operations: Operations
+    gpu_types: GpuTypes
+    health: Health
+    queue: MessageQueue
+    catalogue: Catalogue
+    clock: Clock
+    notices: tuple[str, ...] = ()
+    """What users should know of this cluster."""

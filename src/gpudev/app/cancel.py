@@ -1,0 +1,24 @@
+"""End a reservation before its time."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+
+from gpudev.domain.names import OperationId
+from gpudev.domain.reservation import OperationKind, Reservation
+from gpudev.ports.clock import Clock
+from gpudev.ports.store import Operations
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Records the wish; a controller carries it out. Cancelling what has ended is done at once, again."""
+
+    operations: Operations
+    clock: Clock
+
+    async def __call__(self, reservation: Reservation) -> OperationId:
+        operation_id = OperationId(str(uuid.uuid4()))
+        await self.operations.request(operation_id, reservation, OperationKind.CANCEL, self.clock.now())
+        return operation_id

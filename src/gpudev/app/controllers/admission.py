@@ -1,0 +1,67 @@
+"""The admission controller: one turn gives the waiting requests of one GPU type their places.
+
+Observe, plan and record are one database transaction, under a lock that is held for one type at a time;
+it calls nobody. What the cluster looks like comes from memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from gpudev.app.controllers.reservations import Rules
+from gpudev.domain.capacity import Availability, list_shown
+from gpudev.domain.plans.actions import Record, SetQueuePlaces
+from gpudev.domain.plans.admission import Observation, plan_admission, predict_availability
+from gpudev.domain.reservation import Reservation
+from gpudev.ports.clock import Clock
+from gpudev.ports.cluster import Cluster
+from gpudev.ports.store import Admissions, AdmissionTransaction, GpuTypes
+
+
+@dataclass(slots=True)
+class AdmissionController:
+    admissions: Admissions
+    gpu_types: GpuTypes
+    cluster: Cluster
+    rules: Rules
+    clock: Clock
+    name: str
+    """Who says so, in `last_availability_updated_by`."""
+    _told: dict[str, Availability] = field(default_factory=dict)
+
+    async def turn(self, gpu_type: str) -> None:
+        async with self.admissions.lock(gpu_type) as transaction:
+            seen = self._observe(gpu_type, await transaction.read())
+            plan = plan_admission(seen)
+            for action in plan:
+                await self._record(transaction, action)
+        await self._tell_availability(predict_availability(seen, plan))
+
+    def _observe(self, gpu_type: str, rows: tuple[Reservation, ...]) -> Observation:
+        snapshot = self.cluster.snapshot()
+        holders = tuple(row for row in rows if row.holds_room)
+        return Observation(
+            gpu_type=self.rules.catalogue.get(gpu_type),
+            waiting=tuple(row for row in rows if row.is_waiting),
+            holders=holders,
+            nodes=snapshot.nodes,
+            shown=list_shown(holders, snapshot.servers),
+            policy=self.rules.policy,
+            now=self.clock.now(),
+        )
+
+    async def _record(self, transaction: AdmissionTransaction, action: Record | SetQueuePlaces) -> None:
+        """A record that comes too late is dropped: whoever moved first has woken us again."""
+        match action:
+            case Record():
+                await transaction.record(action)
+            case SetQueuePlaces(places):
+                await transaction.set_queue_places(places, self.clock.now())
+            case other:
+                assert_never(other)
+
+    async def _tell_availability(self, availability: Availability) -> None:
+        if self._told.get(availability.gpu_type) != availability:
+            await self.gpu_types.set_availability(availability, self.name, self.clock.now())
+            self._told[availability.gpu_type] = availability

@@ -1,0 +1,101 @@
+"""The generic loop under every controller: keys in, turns out.
+
+A key is woken by messages, signals, cluster changes and timers; how often does not matter. In this
+process at most one turn a key runs at a time, and a key that is woken during its turn gets another one
+after it, so that nothing that happened is missed. Between processes the lease does the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, TypeVar
+
+import structlog
+
+from gpudev.domain.errors import Stale, Unavailable
+from gpudev.telemetry import TURNS
+
+Key = TypeVar("Key", bound=Hashable)
+
+_log = structlog.get_logger(__name__)
+
+_FIRST_RETRY_SECONDS = 0.1
+_LAST_RETRY_SECONDS = 10.0
+
+
+class Loop(Generic[Key]):
+    def __init__(self, name: str, turn: Callable[[Key], Awaitable[None]], *, concurrency: int = 1) -> None:
+        self._name = name
+        self._turn = turn
+        self._concurrency = concurrency
+        self._waiting: asyncio.Queue[Key] = asyncio.Queue()
+        self._queued: set[Key] = set()
+        self._running: set[Key] = set()
+        self._woken_meanwhile: set[Key] = set()
+        self._failures: dict[Key, int] = {}
+        self._stopping = asyncio.Event()
+
+    def wake(self, key: Key) -> None:
+        if key in self._running:
+            self._woken_meanwhile.add(key)
+        elif key not in self._queued:
+            self._queued.add(key)
+            self._waiting.put_nowait(key)
+
+    async def run(self) -> None:
+        """Take turns until stopped; turns that have begun are finished first."""
+        async with asyncio.TaskGroup() as workers:
+            for _ in range(self._concurrency):
+                workers.create_task(self._work())
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    async def _work(self) -> None:
+        stopped = asyncio.ensure_future(self._stopping.wait())
+        while not self._stopping.is_set():
+            next_key = asyncio.ensure_future(self._waiting.get())
+            await asyncio.wait({next_key, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            if not next_key.done():
+                next_key.cancel()
+                break
+            await self._take(next_key.result())
+        stopped.cancel()
+
+    async def _take(self, key: Key) -> None:
+        self._queued.discard(key)
+        self._running.add(key)
+        try:
+            outcome = await self._guarded_turn(key)
+        finally:
+            self._running.discard(key)
+        TURNS.labels(self._name, outcome).inc()
+        if outcome in {"done", "stale"}:
+            self._failures.pop(key, None)
+        if outcome == "stale" or key in self._woken_meanwhile:
+            self._woken_meanwhile.discard(key)
+            self.wake(key)
+        elif outcome != "done":
+            self._wake_later(key)
+
+    async def _guarded_turn(self, key: Key) -> str:
+        """The error boundary: whatever a turn raises, the next one can still be taken."""
+        try:
+            await self._turn(key)
+        except Stale:
+            return "stale"
+        except Unavailable as error:
+            _log.warning("turn_postponed", controller=self._name, key=str(key), error=error.message)
+            return "unavailable"
+        except Exception:  # noqa: BLE001 - the boundary: one bad turn must not stop the others
+            _log.exception("turn_failed", controller=self._name, key=str(key))
+            return "defect"
+        return "done"
+
+    def _wake_later(self, key: Key) -> None:
+        failures = self._failures[key] = self._failures.get(key, 0) + 1
+        ceiling = min(_LAST_RETRY_SECONDS, _FIRST_RETRY_SECONDS * 2.0 ** (failures - 1))
+        delay = ceiling * random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries, guards nothing
+        asyncio.get_running_loop().call_later(delay, self.wake, key)

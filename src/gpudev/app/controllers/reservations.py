@@ -1,0 +1,141 @@
+"""The reservation controller: one turn brings one reservation as far as it can go now."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+import structlog
+
+from gpudev.app.controllers.execute import Executor
+from gpudev.domain.catalogue import Catalogue
+from gpudev.domain.errors import Stale, Unavailable
+from gpudev.domain.expiry import TimePolicy
+from gpudev.domain.names import ReservationId
+from gpudev.domain.plans.actions import LookAgain
+from gpudev.domain.plans.reservation import Observation, Plan, end_with_defect, plan_reservation
+from gpudev.domain.reservation import Operation, Reservation
+from gpudev.domain.server import ObservedServer
+from gpudev.ports.queue import MessageQueue
+from gpudev.ports.store import Claim
+
+LEASE = timedelta(seconds=30)
+SAFETY_NET = timedelta(minutes=5)
+"""However quiet things are, a reservation that is not cleaned up is looked at this often."""
+
+_MAX_DEFECTS = 3
+_MAX_ROUNDS = 10
+_RETRY = timedelta(seconds=2)
+_MESSAGES_AT_ONCE = 100
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What a controller decides by: the types there are and the settings of time."""
+
+    catalogue: Catalogue
+    policy: TimePolicy
+
+
+class ReservationController:
+    def __init__(self, queue: MessageQueue, executor: Executor, rules: Rules) -> None:
+        self._queue = queue
+        self._executor = executor
+        self._rules = rules
+        self._reservations = executor.reservations
+        self._cluster = executor.cluster
+        self._clock = executor.clock
+        self._messages: defaultdict[ReservationId, list[int]] = defaultdict(list)
+        self._sleeps_until = datetime.max.replace(tzinfo=UTC)
+        self._earlier_turn_set = asyncio.Event()
+
+    async def read_messages(self) -> tuple[ReservationId, ...]:
+        """The reservations that somebody sent a message about; each message is archived with its turn."""
+        keys: list[ReservationId] = []
+        while messages := await self._queue.read(_MESSAGES_AT_ONCE):
+            for message in messages:
+                self._messages[message.reservation_id].append(message.message_id)
+                keys.append(message.reservation_id)
+        return tuple(keys)
+
+    async def sleep_until(self, due: datetime) -> None:
+        """Sleep until then, or until a turn has set an earlier time for its next one."""
+        self._sleeps_until = due
+        self._earlier_turn_set.clear()
+        with contextlib.suppress(TimeoutError):
+            seconds = max(0.0, (due - self._clock.now()).total_seconds())
+            await asyncio.wait_for(self._earlier_turn_set.wait(), seconds)
+
+    async def turn(self, reservation_id: ReservationId) -> None:
+        messages = self._messages.pop(reservation_id, [])
+        claim = await self._reservations.claim(reservation_id, LEASE)
+        if claim is None:
+            return
+        try:
+            await self._take_turn(claim)
+        except (Unavailable, Stale):
+            await self._reservations.release(claim, claim.reservation.version, self._clock.now() + _RETRY)
+            raise
+        except Exception:
+            await self._note_defect(claim)
+            raise
+        if messages:
+            await self._queue.archive(messages)
+
+    async def _take_turn(self, claim: Claim) -> None:
+        """Rounds of observe, plan and execute, until a plan asks for nothing but patience."""
+        reservation, operations = claim.reservation, claim.operations
+        plan: Plan = ()
+        for _ in range(_MAX_ROUNDS):
+            seen = await self._observe(reservation, operations)
+            plan = plan_reservation(seen)
+            for action in plan:
+                reservation = await self._executor.execute(claim, reservation, action)
+            if _is_patient(plan):
+                break
+            operations = ()
+        next_turn = self._next_turn(reservation, plan)
+        await self._reservations.release(claim, reservation.version, next_turn)
+        if next_turn and next_turn < self._sleeps_until:
+            self._earlier_turn_set.set()
+
+    async def _observe(self, reservation: Reservation, operations: tuple[Operation, ...]) -> Observation:
+        return Observation(
+            reservation=reservation,
+            operations=operations,
+            server=await self._find_server(reservation),
+            gpu_type=self._rules.catalogue.get(reservation.gpu_type),
+            policy=self._rules.policy,
+            now=self._clock.now(),
+        )
+
+    async def _find_server(self, reservation: Reservation) -> ObservedServer | None:
+        """From the cluster's view; that a server is not there is believed only after a fresh read."""
+        server = self._cluster.snapshot().servers.get(reservation.id)
+        if server is None and reservation.node is not None:
+            return await self._cluster.find_server(reservation.id)
+        return server
+
+    def _next_turn(self, reservation: Reservation, plan: Plan) -> datetime | None:
+        if reservation.is_cleaned:
+            return None
+        net = self._clock.now() + SAFETY_NET
+        return min([net, *(action.at for action in plan if isinstance(action, LookAgain))])
+
+    async def _note_defect(self, claim: Claim) -> None:
+        """Try again later, but not for ever: the third defect in a row ends the reservation."""
+        now = self._clock.now()
+        if claim.defects + 1 < _MAX_DEFECTS or claim.reservation.is_ended:
+            await self._reservations.count_defect(claim, now + _RETRY * (claim.defects + 1))
+            return
+        _log.error("reservation_given_up", reservation_id=claim.reservation.id)
+        await self._reservations.bury(claim, end_with_defect(claim.reservation, now))
+
+
+def _is_patient(plan: Plan) -> bool:
+    return all(isinstance(action, LookAgain) for action in plan)

@@ -1,0 +1,124 @@
+"""All controllers of a process, and the hints that wake them.
+
+Losing every hint delays and never breaks anything: what is due stands in the database, and the sweep
+finds it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import assert_never
+
+from gpudev.app.controllers.admission import AdmissionController
+from gpudev.app.controllers.loop import Loop
+from gpudev.app.controllers.reservations import ReservationController
+from gpudev.domain.errors import StoreUnavailable
+from gpudev.domain.names import ReservationId
+from gpudev.ports.clock import Clock
+from gpudev.ports.cluster import CapacityChanged, Cluster, ServerChanged
+from gpudev.ports.queue import Channel, Signal, Signals
+from gpudev.ports.store import Admissions, Reservations
+
+SWEEP = timedelta(seconds=30)
+_RETRY = timedelta(seconds=0.2)
+_DUE_AT_ONCE = 500
+_TURNS_AT_ONCE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where hints come from."""
+
+    reservations: Reservations
+    admissions: Admissions
+    signals: Signals
+    cluster: Cluster
+    clock: Clock
+
+
+class Controllers:
+    def __init__(
+        self, reservations: ReservationController, admission: AdmissionController, sources: Sources
+    ) -> None:
+        self._controller = reservations
+        self._gpu_types = tuple(admission.rules.catalogue.by_name)
+        self._sources = sources
+        self._turns = Loop("reservations", reservations.turn, concurrency=_TURNS_AT_ONCE)
+        self._passes = Loop("admission", admission.turn, concurrency=2)
+
+    async def run(self) -> None:
+        """Work until `stop`; turns that have begun are finished."""
+        hints = [self._hear_signals(), self._watch_cluster(), self._sweep_turns(), self._sweep_queue()]
+        tasks = [asyncio.create_task(hint) for hint in hints]
+        try:
+            async with asyncio.TaskGroup() as loops:
+                loops.create_task(self._turns.run())
+                loops.create_task(self._passes.run())
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def stop(self) -> None:
+        self._turns.stop()
+        self._passes.stop()
+
+    async def _hear_signals(self) -> None:
+        channels = (Channel.MESSAGES, Channel.TURN, Channel.ADMISSION)
+        async for signal in self._sources.signals.listen(*channels):
+            try:
+                await self._dispatch(signal)
+            except StoreUnavailable:
+                # The connection that brought the signal is about to break as well, and then comes None.
+                await asyncio.sleep(_RETRY.total_seconds())
+
+    async def _dispatch(self, signal: Signal | None) -> None:
+        if signal is None or signal.channel is Channel.MESSAGES:
+            for reservation_id in await self._controller.read_messages():
+                self._turns.wake(reservation_id)
+        if signal is None:
+            for gpu_type in self._gpu_types:
+                self._passes.wake(gpu_type)
+        elif signal.channel is Channel.TURN:
+            self._turns.wake(ReservationId(signal.payload))
+        elif signal.channel is Channel.ADMISSION:
+            self._passes.wake(signal.payload)
+
+    async def _watch_cluster(self) -> None:
+        async for change in self._sources.cluster.changes():
+            match change:
+                case ServerChanged(reservation_id):
+                    self._turns.wake(reservation_id)
+                case CapacityChanged(gpu_type):
+                    self._passes.wake(gpu_type)
+                case other:
+                    assert_never(other)
+
+    async def _sweep_turns(self) -> None:
+        """Wake what is due, then sleep until the next one is; a turn that sets an earlier one pokes."""
+        while True:
+            now = self._sources.clock.now()
+            try:
+                due = await self._wake_due(now)
+            except StoreUnavailable:
+                due = now + _RETRY
+            await self._controller.sleep_until(due)
+
+    async def _wake_due(self, now: datetime) -> datetime:
+        for reservation_id in await self._sources.reservations.list_due(now, _DUE_AT_ONCE):
+            self._turns.wake(reservation_id)
+        next_turn = await self._sources.reservations.find_next_turn(after=now)
+        return min(now + SWEEP, next_turn or now + SWEEP)
+
+    async def _sweep_queue(self) -> None:
+        """Keep the places of those who wait fresh, should nothing else happen."""
+        while True:
+            try:
+                for gpu_type in await self._sources.admissions.list_waiting_types():
+                    self._passes.wake(gpu_type)
+            except StoreUnavailable:
+                await asyncio.sleep(_RETRY.total_seconds())
+                continue
+            await asyncio.sleep(SWEEP.total_seconds())

@@ -1,0 +1,50 @@
+"""Which reservation a user means by an id, a prefix or a name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from gpudev.domain.errors import Conflict, NotFound
+from gpudev.domain.reservation import Reservation
+from gpudev.ports.store import Reservations, User
+
+
+@dataclass(frozen=True, slots=True)
+class Find:
+    reservations: Reservations
+
+    async def __call__(self, user: User, text: str) -> Reservation:
+        """Only one's own are looked at, so another user's reservation is simply not found."""
+        candidates = await self.reservations.list_matching(user.user_id, text.lower())
+        return choose_meant(text.lower(), candidates)
+
+
+def choose_meant(text: str, candidates: Iterable[Reservation]) -> Reservation:
+    """The full id, then the name of a live one, then a unique prefix, then the newest ended of that name."""
+    newest_first = sorted(candidates, key=lambda candidate: candidate.created_at, reverse=True)
+
+    def matching(test: Callable[[Reservation], bool]) -> list[Reservation]:
+        return [candidate for candidate in newest_first if test(candidate)]
+
+    exact = matching(lambda candidate: candidate.id == text)
+    named = matching(lambda candidate: candidate.name == text and candidate.is_live)
+    prefixed = matching(lambda candidate: candidate.id.startswith(text))
+    ended = matching(lambda candidate: candidate.name == text)
+    for found in (exact, named, prefixed):
+        if len(found) > 1:
+            raise _ambiguous(text, found)
+        if found:
+            return found[0]
+    if ended:
+        return ended[0]
+    raise NotFound(f'Reservation "{text}" was not found.', hint="Yours are listed by: gpu-dev list --all")
+
+
+def _ambiguous(text: str, found: list[Reservation]) -> Conflict:
+    names = ", ".join(f"{candidate.id8} ({candidate.name})" for candidate in found)
+    return Conflict(
+        f'"{text}" fits {len(found)} reservations: {names}.',
+        hint="Type more characters of the id.",
+        code="ambiguous_id",
+    )

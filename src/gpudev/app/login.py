@@ -1,0 +1,106 @@
+"""Log in to a server on one's own machine, and the short-lived keys that a login gives."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from gpudev.domain.errors import NotAllowed, Unauthenticated
+from gpudev.ports.clock import Clock
+from gpudev.ports.store import NewKey, User, Users
+
+PROOF_LIFE = timedelta(minutes=1)
+KEY_PREFIX_LENGTH = 8
+_KEY_BYTES = 32
+_LOGIN_HINT = "Log in again: any gpu-dev command does it by itself."
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedKey:
+    """A key in clear: it is shown once and never stored."""
+
+    api_key: str
+    prefix: str
+    expires_at: datetime
+    user: User
+
+
+@dataclass(frozen=True, slots=True)
+class IssueKey:
+    users: Users
+    clock: Clock
+    ttl_hours: int
+
+    async def __call__(self, user: User) -> IssuedKey:
+        api_key = secrets.token_urlsafe(_KEY_BYTES)
+        expires_at = self.clock.now() + timedelta(hours=self.ttl_hours)
+        prefix = api_key[:KEY_PREFIX_LENGTH]
+        await self.users.add_key(user.user_id, NewKey(hash_key(api_key), prefix, expires_at))
+        return IssuedKey(api_key, prefix, expires_at, user)
+
+
+@dataclass(frozen=True, slots=True)
+class Authenticate:
+    users: Users
+    clock: Clock
+
+    async def __call__(self, api_key: str) -> User:
+        user = await self.users.find_by_key(hash_key(api_key), self.clock.now())
+        if user is None:
+            raise Unauthenticated("The API key is unknown, expired or revoked.", hint=_LOGIN_HINT)
+        if not user.is_active:
+            raise NotAllowed(f"The user {user.username} is disabled.", hint="Ask your operator.")
+        return user
+
+
+@dataclass(frozen=True, slots=True)
+class LoginProof:
+    """Shows that its sender can read the login file, without giving away what is in it."""
+
+    timestamp: int
+    nonce: str
+    proof: str
+
+
+@dataclass(frozen=True, slots=True)
+class LocalLogin:
+    """The login of the one-machine mode: whoever can read the server owner's file is the owner."""
+
+    users: Users
+    issue_key: IssueKey
+    clock: Clock
+    secret: bytes
+    owner: str
+    hosts: frozenset[str]
+    """The host:port addresses under which this server may be spoken to."""
+
+    async def __call__(self, proof: LoginProof) -> IssuedKey:
+        now = self.clock.now()
+        if abs(now - datetime.fromtimestamp(proof.timestamp, UTC)) > PROOF_LIFE:
+            raise Unauthenticated("The login proof is too old.", hint="Check this machine's clock.")
+        if not self._is_genuine(proof):
+            raise Unauthenticated("The login proof does not fit the server's login file.")
+        spent = hashlib.sha256(proof.proof.encode()).digest()
+        if not await self.users.use_proof(spent, now, now + 2 * PROOF_LIFE):
+            raise Unauthenticated("The login proof was used before.")
+        user = await self.users.upsert(self.owner)
+        if not user.is_active:
+            raise NotAllowed(f"The user {user.username} is disabled.", hint="Ask your operator.")
+        return await self.issue_key(user)
+
+    def _is_genuine(self, proof: LoginProof) -> bool:
+        expected = [
+            make_proof(self.secret, proof.timestamp, proof.nonce, host).encode() for host in self.hosts
+        ]
+        return any(hmac.compare_digest(proof.proof.encode(), candidate) for candidate in expected)
+
+
+def make_proof(secret: bytes, timestamp: int, nonce: str, host: str) -> str:
+    return hmac.new(secret, f"{timestamp}\n{nonce}\n{host}".encode(), hashlib.sha256).hexdigest()
+
+
+def hash_key(api_key: str) -> bytes:
+    return hashlib.sha256(api_key.encode()).digest()

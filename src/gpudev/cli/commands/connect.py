@@ -1,0 +1,126 @@
+"""`gpu-dev connect`: OpenSSH with the reservation's own configuration."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from gpudev.cli.overriding import override
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpudev.client.session import Client
+    from gpudev.wire.jobs import JobDetail
+
+REMOTE_COMMAND = "gpudev.remote_command"
+SEPARATOR = "--"
+
+
+class _WithRemoteCommand(click.Command):
+    """Everything after `--` is for the dev server, also when no ID stands before it."""
+
+    @override
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ours, separator, remote = _split(args)
+        ctx.meta[REMOTE_COMMAND] = tuple(remote)
+        if separator and not remote:
+            raise click.UsageError('There is no command after "--".', ctx)
+        return super().parse_args(ctx, ours)
+
+    @override
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return [*super().collect_usage_pieces(ctx), "[-- COMMAND...]"]
+
+
+@click.command("connect", cls=_WithRemoteCommand)
+@click.argument("reservation", metavar="[ID]", required=False)
+@click.pass_context
+def command(context: click.Context, reservation: str | None) -> None:
+    """Open a shell on a dev server, or run COMMAND there.
+
+    Without ID: your only active reservation. One word after -- is given to the remote shell as it stands
+    (-- 'cd src && make'); several arrive as you typed them (-- python -c 'put(1)'). The exit code is
+    that of the command.
+    """
+    from gpudev.client import session, ssh
+    from gpudev.client.config import read_surroundings
+
+    surroundings = read_surroundings()
+    client = session.connect(surroundings)
+    job = client.get(reservation) if reservation else _get_only_active(client)
+    if job.status in session.ENDED:
+        ssh.delete_config(surroundings, job.job_id)
+    config = ssh.write_config(surroundings, client.target.api_url, _check_active(job))
+    client.close()
+    _become_ssh(config, ssh.host_alias(job.job_id), context.meta[REMOTE_COMMAND])
+
+
+def ssh_arguments(config: Path, alias: str, remote: Sequence[str], *, on_terminal: bool) -> list[str]:
+    """A terminal is asked for where one is, so that `-- htop` works; pipes stay pipes."""
+    arguments = ["ssh", "-F", str(config)]
+    if remote and on_terminal:
+        arguments.append("-t")
+    arguments.append(alias)
+    if remote:
+        arguments += [SEPARATOR, remote[0] if len(remote) == 1 else shlex.join(remote)]
+    return arguments
+
+
+def _split(args: Sequence[str]) -> tuple[list[str], bool, list[str]]:
+    if SEPARATOR not in args:
+        return list(args), False, []
+    at = list(args).index(SEPARATOR)
+    return list(args[:at]), True, list(args[at + 1 :])
+
+
+def _get_only_active(client: Client) -> JobDetail:
+    from gpudev.client import session, ssh
+    from gpudev.client.errors import NotFound, Usage
+
+    live = client.list(statuses=session.LIVE).jobs
+    active = [job for job in live if job.status == "active"]
+    if len(active) == 1:
+        return active[0]
+    if active:
+        choices = ", ".join(f"{ssh.id8(job.job_id)} ({job.name})" for job in active)
+        raise Usage(f"You have {len(active)} active reservations.", hint=f"Name one of {choices}.")
+    if live:
+        return live[0]  # not active; the check that follows says where it stands
+    raise NotFound("You have no active reservation.", hint="Ask for GPUs with: gpu-dev reserve")
+
+
+def _check_active(job: JobDetail) -> JobDetail:
+    from gpudev.client import session, ssh
+    from gpudev.client.errors import NotActive
+
+    if job.status == "active":
+        return job
+    short = ssh.id8(job.job_id)
+    if job.status in session.ENDED:
+        raise NotActive(
+            f"Reservation {short} is over ({job.status}).", hint="Ask for new GPUs with: gpu-dev reserve"
+        )
+    raise NotActive(
+        f"Reservation {short} is not active yet: it is {job.status}.",
+        hint=f"See when it starts with: gpu-dev show {short}",
+    )
+
+
+def _become_ssh(config: Path, alias: str, remote: Sequence[str]) -> NoReturn:
+    """Replace this process, so that signals, the terminal and the exit code are OpenSSH's own."""
+    from gpudev.client.errors import ClientError
+
+    on_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    arguments = ssh_arguments(config, alias, remote, on_terminal=on_terminal)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    try:
+        os.execvp(arguments[0], arguments)  # noqa: S606 - no shell is wanted between us and ssh
+    except FileNotFoundError as error:
+        raise ClientError("There is no ssh on this machine.", hint="Install the OpenSSH client.") from error

@@ -1,0 +1,148 @@
+"""`gpu-dev reserve`: ask, wait with live progress, and say how to connect."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gpudev.cli.durations import hours_option
+from gpudev.cli.errors import INTERRUPTED
+from gpudev.cli.output import Output, json_option, pass_output, put, say
+from gpudev.cli.screen import can_ask, can_draw
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpudev.cli.choices import Choice
+    from gpudev.client.config import Surroundings
+    from gpudev.client.session import Client
+    from gpudev.wire.jobs import JobDetail, SubmitRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What was typed."""
+
+    gpus: int | None
+    gpu_type: str | None
+    hours: float | None
+    length: float | None
+    name: str | None
+    env: dict[str, str]
+    yes: bool
+    no_wait: bool
+    no_interactive: bool
+    verbose: bool
+
+    @property
+    def may_ask(self) -> bool:
+        return not self.yes and not self.no_interactive and can_ask()
+
+
+def _parse_env(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    pairs = [value.partition("=") for value in values]
+    for name, separator, _ in pairs:
+        if not separator or not name:
+            raise click.BadParameter(f'"{name}" has no value. Write NAME=VALUE.', context, parameter)
+    return {name: value for name, _, value in pairs}
+
+
+@click.command("reserve")
+@click.option("-g", "--gpus", type=int, help="How many GPUs.  [default: 1]")
+@click.option("-t", "--gpu-type", metavar="TYPE", help="Which kind; gpu-dev avail lists them.")
+@click.option("-H", "--hours", type=float, help="For how long.  [default: 4]")
+@click.option("--for", "length", metavar="TIME", callback=hours_option, help="The same, as 2h30m or 90m.")
+@click.option("-n", "--name", help="A name of your own for it.")
+@click.option("--env", metavar="K=V", multiple=True, callback=_parse_env, help="Set this there. Repeatable.")
+@click.option("-y", "--yes", is_flag=True, help="Take the defaults instead of asking.")
+@click.option("--no-wait", is_flag=True, help="Do not wait until it is ready.")
+@click.option("--no-interactive", is_flag=True, help="Never ask, even on a terminal.")
+@click.option("-v", "--verbose", is_flag=True, help="Say when each step happened, and how long it took.")
+@json_option
+@pass_output
+@click.pass_context
+def command(context: click.Context, output: Output, /, **given: Any) -> None:
+    """Ask for GPUs and wait until the dev server answers on SSH.
+
+    If there is no room now, the request keeps its place in the queue; Ctrl-C ends the waiting, not the
+    request. Your public SSH keys are let in: those in ~/.ssh and in your agent.
+    """
+    wish = Wish(**given)
+    if wish.hours is not None and wish.length is not None:
+        raise click.UsageError("--hours and --for say the same: give one of them.", context)
+    _reserve(context, wish, output)
+
+
+def _reserve(context: click.Context, wish: Wish, output: Output) -> None:
+    from gpudev.cli.render.data import format_json
+    from gpudev.client import session, ssh
+    from gpudev.client.config import read_surroundings
+
+    surroundings = read_surroundings()
+    client = session.connect(surroundings)
+    choice = _choose(wish, client)
+    reservation_id = client.reserve(_request(wish, choice, surroundings)).reservation_id
+    short = ssh.id8(reservation_id)
+    say(f"Asked for {_describe(choice)}: reservation {short}.")
+    try:
+        if wish.no_wait:
+            put(format_json(client.get(reservation_id)) if output.as_json else short)
+            return
+        job = _wait(client, reservation_id, surroundings, verbose=wish.verbose)
+    except KeyboardInterrupt:
+        say(f"\nReservation {short} goes on. See it with: gpu-dev show {short}")
+        say(f"Cancel it with: gpu-dev cancel {short}")
+        context.exit(INTERRUPTED)
+    config = ssh.write_config(surroundings, client.target.api_url, job)
+    put(format_json(job) if output.as_json else _ready(job, config, choice))
+
+
+def _choose(wish: Wish, client: Client) -> Choice:
+    from gpudev.cli.choices import ask_and_choose, choose
+
+    hours = wish.length if wish.hours is None else wish.hours
+    offers = client.availability().availability
+    if wish.gpu_type is None and len(offers) > 1 and wish.may_ask:
+        return ask_and_choose(wish.gpus, hours, offers)
+    return choose(wish.gpu_type, wish.gpus, hours, offers)
+
+
+def _request(wish: Wish, choice: Choice, surroundings: Surroundings) -> SubmitRequest:
+    from gpudev import __version__
+    from gpudev.client.ssh_keys import collect_public_keys
+    from gpudev.wire.jobs import SubmitRequest
+
+    return SubmitRequest(
+        gpu_type=choice.gpu_type,
+        gpu_count=choice.gpus,
+        duration_hours=choice.hours,
+        name=wish.name,
+        env_vars=wish.env,
+        ssh_public_keys=list(collect_public_keys(surroundings)),
+        client_version=__version__,
+    )
+
+
+def _wait(client: Client, reservation_id: str, surroundings: Surroundings, *, verbose: bool) -> JobDetail:
+    from gpudev.cli.progress import open_progress
+    from gpudev.cli.waiting import wait_until_active
+
+    with open_progress(live=can_draw(surroundings)) as progress:
+        return wait_until_active(client, reservation_id, progress, verbose=verbose)
+
+
+def _describe(choice: Choice) -> str:
+    from gpudev.cli.render.reservations import format_gpus
+    from gpudev.cli.render.times import format_hours
+
+    gpus = format_gpus(choice.gpu_type, choice.gpus, simulated=choice.simulated)
+    return f"{gpus} for {format_hours(choice.hours)}"
+
+
+def _ready(job: JobDetail, config: Path, choice: Choice) -> str:
+    from gpudev.cli.render.reservations import format_ready
+    from gpudev.cli.render.times import read_now
+
+    return format_ready(job, read_now(), config, simulated=choice.simulated)

@@ -1,0 +1,25 @@
+"""`gpu-dev show`."""
+
+from __future__ import annotations
+
+import click
+
+from gpudev.cli.output import Output, json_option, pass_output, put
+
+
+@click.command("show")
+@click.argument("reservation", metavar="ID")
+@json_option
+@pass_output
+def command(output: Output, reservation: str) -> None:
+    """Show everything about one reservation.
+
+    ID is its id, the first characters of it (4 or more), or its name.
+    """
+    from gpudev.cli.render.data import format_json
+    from gpudev.cli.render.reservations import format_detail
+    from gpudev.cli.render.times import read_now
+    from gpudev.client import session
+
+    job = session.connect().get(reservation)
+    put(format_json(job) if output.as_json else format_detail(job, read_now()))

@@ -1,0 +1,24 @@
+"""`gpu-dev whoami`."""
+
+from __future__ import annotations
+
+import click
+
+from gpudev.cli.output import Output, json_option, pass_output, put
+
+
+@click.command("whoami")
+@json_option
+@pass_output
+def command(output: Output) -> None:
+    """Show who you are, and to which server."""
+    from gpudev.cli.render.data import format_json
+    from gpudev.client import codec, session
+
+    client = session.connect()
+    user, target = client.whoami(), client.target
+    if output.as_json:
+        where = {"api_url": target.api_url, "environment": target.environment}
+        put(format_json({**codec.encode(user), **where}))
+    else:
+        put(f"{user.username} at {target.api_url} (environment {target.environment})")

@@ -1,0 +1,63 @@
+"""The entry point: which commands there are, and how every run of one ends."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from gpudev import __version__
+from gpudev.cli.errors import INTERRUPTED, report_error, report_usage
+from gpudev.cli.lazy import Entry, LazyGroup
+from gpudev.cli.output import Output
+from gpudev.client.errors import ClientError
+
+COMMANDS = {
+    "reserve": Entry("gpudev.cli.commands.reserve", "Ask for GPUs and wait until they are yours."),
+    "list": Entry("gpudev.cli.commands.list", "List your reservations."),
+    "show": Entry("gpudev.cli.commands.show", "Show one reservation."),
+    "connect": Entry("gpudev.cli.commands.connect", "Open a shell on a dev server (also: ssh)."),
+    "cancel": Entry("gpudev.cli.commands.cancel", "End reservations and give their GPUs back."),
+    "avail": Entry("gpudev.cli.commands.avail", "Show which GPUs are free (also: availability)."),
+    "status": Entry("gpudev.cli.commands.status", "Show the whole cluster at a glance."),
+    "whoami": Entry("gpudev.cli.commands.whoami", "Show who you are, and to which server."),
+    "up": Entry("gpudev.cli.commands.up", "Run gpu-dev on this machine."),
+    "down": Entry("gpudev.cli.commands.down", "Stop gpu-dev on this machine."),
+    "server": Entry("gpudev.cli.commands.server", "Run one part of the server."),
+}
+ALIASES = {"ssh": "connect", "availability": "avail"}
+
+EPILOG = "Start with: gpu-dev up, then gpu-dev reserve. Help for one command: gpu-dev COMMAND --help."
+
+root = LazyGroup(
+    COMMANDS,
+    ALIASES,
+    name="gpu-dev",
+    help="Borrow GPUs for some hours: a machine to SSH into, or an honest place in a queue.",
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+click.version_option(__version__, "-V", "--version", prog_name="gpu-dev")(root)
+
+
+def main() -> None:
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line; returns the exit code."""
+    output = Output()
+    try:
+        code = root.main(list(arguments), prog_name="gpu-dev", standalone_mode=False, obj=output)
+    except ClientError as error:
+        return report_error(error, as_json=output.as_json)
+    except click.ClickException as error:
+        return report_usage(error, as_json=output.as_json)
+    except click.Abort:
+        return INTERRUPTED
+    return code if isinstance(code, int) else 0
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""Reservations in words: the listing, one in full, and how to reach it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from gpudev.cli.render.table import format_fields, format_table
+from gpudev.cli.render.times import Now, format_hours, format_moment, format_span, format_wait
+from gpudev.client.ssh import host_alias, id8
+from gpudev.wire.jobs import JobDetail
+
+
+def format_gpus(gpu_type: str, count: int, *, simulated: bool = False) -> str:
+    """`2 x h100`, or the bare type where there are no GPUs; simulated ones are never called real."""
+    text = f"{count} x {gpu_type}" if count else gpu_type
+    return f"{text} (simulated)" if simulated else text
+
+
+def format_list(jobs: Sequence[JobDetail], now: Now) -> str:
+    header = ("ID", "NAME", "GPUS", "STATUS", "WHEN")
+    rows = [
+        (id8(job.job_id), job.name, format_gpus(job.gpu_type, job.gpu_count), job.status, _when(job, now))
+        for job in jobs
+    ]
+    return format_table(header, rows)
+
+
+def format_names(jobs: Sequence[JobDetail]) -> str:
+    return "\n".join(job.name for job in jobs)
+
+
+def format_detail(job: JobDetail, now: Now) -> str:
+    """Everything known of one reservation, a line each."""
+    moments = (
+        ("Asked for at", job.created_at),
+        ("Active since", job.launched_at),
+        ("Ended at", job.reservation_ended),
+    )
+    fields: list[tuple[str, str | None]] = [
+        ("Reservation", job.reservation_id),
+        ("Name", job.name),
+        ("Status", job.status),
+        ("GPUs", format_gpus(job.gpu_type, job.gpu_count)),
+        ("Length", format_hours(job.duration_hours)),
+        *((name, format_moment(at, now) if at else None) for name, at in moments),
+        ("Ends", format_wait(job.expires_at, now) if job.expires_at and job.status == "active" else None),
+        ("Queue", format_place(job, now) if job.status == "queued" else None),
+        ("What happens", job.current_detailed_status),
+        ("Why", job.failure_reason or job.reason),
+        ("Connect", f"gpu-dev connect {id8(job.job_id)}" if job.status == "active" else None),
+        ("SSH", job.ssh_command),
+    ]
+    return format_fields([(name, value) for name, value in fields if value])
+
+
+def format_place(job: JobDetail, now: Now) -> str:
+    """Position and start of a request that waits."""
+    place = f"position {job.queue_position}" if job.queue_position else "waiting"
+    if job.estimated_start_at is None:
+        return f"{place}, start not known yet"
+    return f"{place}, starts about {format_wait(job.estimated_start_at, now)}"
+
+
+def format_ready(job: JobDetail, now: Now, config: Path, *, simulated: bool) -> str:
+    """What the user came for: it is there, until when, and how to get in."""
+    gpus = format_gpus(job.gpu_type, job.gpu_count, simulated=simulated)
+    until = f", yours until {format_wait(job.expires_at, now)}" if job.expires_at else ""
+    return (
+        f"{job.name} is ready: {gpus}{until}.\n"
+        f"Connect with: gpu-dev connect {id8(job.job_id)}\n"
+        f"or with:      ssh -F {config} {host_alias(job.job_id)}"
+    )
+
+
+def _when(job: JobDetail, now: Now) -> str:
+    match job.status:
+        case "pending":
+            return "being looked at"
+        case "queued":
+            return format_place(job, now)
+        case "preparing":
+            return "starting"
+        case "active" if job.expires_at:
+            return f"{format_span(job.expires_at - now.at)} left, until {format_moment(job.expires_at, now)}"
+        case _:
+            return f"ended {format_moment(job.reservation_ended, now)}" if job.reservation_ended else ""

@@ -1,0 +1,17 @@
+"""What the user sits at: a terminal that can be asked and drawn on, or not."""
+
+from __future__ import annotations
+
+import sys
+
+from gpudev.client.config import Surroundings
+
+
+def can_ask() -> bool:
+    """A person is there to answer. Questions go to stderr, answers come from stdin."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def can_draw(surroundings: Surroundings) -> bool:
+    """Progress may move on the screen; elsewhere it is written as plain lines."""
+    return sys.stderr.isatty() and not surroundings.wants_plain_output

@@ -1,0 +1,38 @@
+"""Following a reservation until its dev server is there."""
+
+from __future__ import annotations
+
+from gpudev.cli.progress import Progress
+from gpudev.cli.render.progress import format_event, format_waiting
+from gpudev.cli.render.times import read_now
+from gpudev.client.errors import NotActive
+from gpudev.client.session import ENDED, Client
+from gpudev.client.sse import PLACE_KIND
+from gpudev.wire.jobs import JobDetail, JobEvent
+
+WAITING = ("pending", "queued")
+
+
+def wait_until_active(client: Client, reservation_id: str, progress: Progress, *, verbose: bool) -> JobDetail:
+    """Tell what happens and keep the place in the queue up to date; ETAs age, so heartbeats refresh them."""
+    is_waiting = True
+    for event in client.events(reservation_id):
+        if event is not None:
+            is_waiting = event.status in WAITING
+            if event.kind != PLACE_KIND:
+                progress.tell(format_event(event, read_now(), verbose=verbose))
+            if event.kind == "active":
+                break
+            _check_not_ended(event)
+        if is_waiting:
+            progress.update(format_waiting(client.get(reservation_id), read_now()))
+    return client.get(reservation_id)
+
+
+def _check_not_ended(event: JobEvent) -> None:
+    if event.kind in ENDED:
+        raise NotActive(
+            f"The reservation is {event.kind}: {event.message}",
+            hint="Ask again with: gpu-dev reserve",
+            code=event.reason or "",
+        )

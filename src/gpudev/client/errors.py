@@ -1,0 +1,128 @@
+"""Everything that may go wrong on the client's side of the wire, as one tree.
+
+    ClientError          code, message (what happened), hint (what to type next)
+    ├── Usage            the request does not make sense as it stands (400, 422)
+    ├── LoginFailed      the server does not know who is asking (401), or there is no way to tell it
+    ├── NotAllowed       it knows, and says no (403)
+    ├── NotFound         no such reservation or operation (404)
+    ├── Conflict         it clashes with what exists: a taken name, two matches for an id (409, 410)
+    ├── QuotaExceeded    the caller's share is used up
+    ├── NoCapacity       there is no room
+    ├── NotActive        the reservation is over, or not there yet
+    ├── TimedOut         the wait was longer than the caller allowed
+    ├── Unreachable      no answer, or no address to ask
+    ├── ServerFailed     an answer that is an error of the server's own (5xx), or that cannot be read
+    └── BrokenFile       a file of the user's configuration cannot be used
+
+The server's sentence and hint are passed on as they are.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+
+class ClientError(Exception):
+    default_code = "error"
+
+    def __init__(self, message: str, *, hint: str = "", code: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.code = code or self.default_code
+
+
+class Usage(ClientError):
+    default_code = "invalid"
+
+
+class LoginFailed(ClientError):
+    default_code = "unauthenticated"
+
+
+class NotAllowed(ClientError):
+    default_code = "not_allowed"
+
+
+class NotFound(ClientError):
+    default_code = "not_found"
+
+
+class Conflict(ClientError):
+    default_code = "conflict"
+
+
+class QuotaExceeded(ClientError):
+    default_code = "quota_exceeded"
+
+
+class NoCapacity(ClientError):
+    default_code = "no_capacity"
+
+
+class NotActive(ClientError):
+    default_code = "not_active"
+
+
+class TimedOut(ClientError):
+    default_code = "timed_out"
+
+
+class Unreachable(ClientError):
+    default_code = "unreachable"
+
+
+class ServerFailed(ClientError):
+    default_code = "server_error"
+
+
+class BrokenFile(ClientError):
+    default_code = "broken_file"
+
+
+_BY_CODE: dict[str, type[ClientError]] = {"quota_exceeded": QuotaExceeded, "no_capacity": NoCapacity}
+"""Looked up before the status: these share theirs with other errors."""
+
+_BY_STATUS: dict[int, type[ClientError]] = {
+    400: Usage,
+    401: LoginFailed,
+    403: NotAllowed,
+    404: NotFound,
+    409: Conflict,
+    410: Conflict,
+    422: Usage,
+}
+
+
+def error_of(status: int, body: bytes) -> ClientError:
+    """The error that an answer with this status stands for."""
+    content = _parse(body)
+    code = str(content.get("code", ""))
+    kind = _BY_CODE.get(code) or _BY_STATUS.get(status, ServerFailed)
+    message = _sentence(content.get("detail")) or f"The server answered with HTTP status {status}."
+    return kind(message, hint=str(content.get("hint", "")), code=code)
+
+
+def _parse(body: bytes) -> dict[str, Any]:
+    """The error's JSON object; a proxy on the way may answer with something else, which says nothing."""
+    try:
+        content = json.loads(body)
+    except ValueError:
+        return {}
+    return content if isinstance(content, dict) else {}
+
+
+def _sentence(detail: object) -> str:
+    if isinstance(detail, list):
+        return "; ".join(_complaint(entry) for entry in detail)
+    return detail if isinstance(detail, str) else ""
+
+
+def _complaint(entry: object) -> str:
+    """One entry of a 422: `{"loc": ["body", "gpu_count"], "msg": "Input should be ..."}`."""
+    if not isinstance(entry, dict):
+        return str(entry)
+    place = ".".join(str(part) for part in entry.get("loc", ()) if part not in ("body", "query", "path"))
+    message = str(entry.get("msg", "is not valid"))
+    return f"{place}: {message}" if place else message

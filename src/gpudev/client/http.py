@@ -1,0 +1,179 @@
+"""HTTP/1.1 over one kept connection, with time limits and careful repeats.
+
+Only requests that may be repeated are: those that change nothing, those that do the same when done twice,
+and a submit that carries an `Idempotency-Key`. Everything that can go wrong on the way is `Unreachable`;
+an answer with any status is a `Response`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import ssl
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from gpudev import __version__
+from gpudev.client.config import DEFAULT_PORTS
+from gpudev.client.errors import Unreachable
+
+CONNECT_SECONDS = 5.0
+ANSWER_SECONDS = 30.0
+REPEAT_PAUSES = (0.1, 0.4)
+TEMPORARY = frozenset({502, 503, 504})
+"""Statuses that often pass: something on the way, or behind the server, is starting."""
+
+LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    method: str
+    path: str
+    body: bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    may_repeat: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    status: int
+    body: bytes
+
+    @property
+    def is_ok(self) -> bool:
+        return self.status < http.client.BAD_REQUEST
+
+
+class Stream:
+    """An answer that is read line by line as it comes."""
+
+    def __init__(self, server: Http, response: http.client.HTTPResponse) -> None:
+        self._server = server
+        self._response = response
+        self.status = response.status
+
+    def read(self) -> Response:
+        """The whole of it, for an answer that turned out to be an error."""
+        with self._server.translated_errors():
+            return Response(self.status, self._response.read())
+
+    def lines(self) -> Iterator[str]:
+        while line := self._next_line():
+            yield line.decode().rstrip("\r\n")
+
+    def _next_line(self) -> bytes:
+        with self._server.translated_errors():
+            return self._response.readline()
+
+
+class Http:
+    """The connection to one server. Not for several threads at once."""
+
+    def __init__(self, api_url: str) -> None:
+        parts = urlsplit(api_url)
+        self._api_url = api_url
+        self._scheme = parts.scheme
+        self._host = parts.hostname or ""
+        self._port = parts.port or DEFAULT_PORTS[parts.scheme]
+        self._prefix = parts.path
+        self._kept: http.client.HTTPConnection | None = None
+
+    @property
+    def authority(self) -> str:
+        """`host:port` as the client was configured with, the default port written out."""
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return f"{host}:{self._port}"
+
+    def send(self, request: Request) -> Response:
+        pauses = iter(REPEAT_PAUSES if request.may_repeat else ())
+        while True:
+            pause = next(pauses, None)
+            try:
+                response = self._attempt(request)
+            except Unreachable:
+                if pause is None:
+                    raise
+            else:
+                if pause is None or response.status not in TEMPORARY:
+                    return response
+            time.sleep(pause)
+
+    @contextlib.contextmanager
+    def stream(self, request: Request, silence_seconds: float) -> Iterator[Stream]:
+        """A connection of its own for a long answer; `Unreachable` if it is silent for too long."""
+        with self.translated_errors():
+            connection = self._connect()
+        try:
+            socket = connection.sock
+            with self.translated_errors():
+                response = self._ask(connection, request)
+                socket.settimeout(silence_seconds)
+            yield Stream(self, response)
+        finally:
+            connection.close()
+
+    def close(self) -> None:
+        if self._kept is not None:
+            self._kept.close()
+            self._kept = None
+
+    @contextlib.contextmanager
+    def translated_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, http.client.HTTPException) as error:
+            raise self._unreachable(error) from error
+
+    def _attempt(self, request: Request) -> Response:
+        try:
+            with self.translated_errors():
+                if self._kept is None:
+                    self._kept = self._connect()
+                answer = self._ask(self._kept, request)
+                response = Response(answer.status, answer.read())
+        except Unreachable:
+            self.close()
+            raise
+        if self._kept.sock is None:  # the server asked for the connection to end with this answer
+            self._kept = None
+        return response
+
+    def _connect(self) -> http.client.HTTPConnection:
+        kind = http.client.HTTPSConnection if self._scheme == "https" else http.client.HTTPConnection
+        connection = kind(self._host, self._port, timeout=CONNECT_SECONDS)
+        connection.connect()
+        connection.sock.settimeout(ANSWER_SECONDS)
+        return connection
+
+    def _ask(self, connection: http.client.HTTPConnection, request: Request) -> http.client.HTTPResponse:
+        headers = {"X-GPU-Dev-Client": __version__, "Accept": "application/json", **request.headers}
+        if request.body is not None:
+            headers["Content-Type"] = "application/json"
+        connection.request(request.method, f"{self._prefix}{request.path}", request.body, headers)
+        return connection.getresponse()
+
+    def _unreachable(self, error: Exception) -> Unreachable:
+        is_local = self._host in LOOPBACK_HOSTS
+        hint = (
+            "Start it with: gpu-dev up"
+            if is_local
+            else "Check your network, and the address in GPU_DEV_API_URL or the configuration."
+        )
+        return Unreachable(
+            f"The gpu-dev server at {self._api_url} does not answer: {_reason(error)}.", hint=hint
+        )
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return "it took too long"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not valid ({error.verify_message})"
+    if isinstance(error, http.client.RemoteDisconnected):
+        return "it closed the connection"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror[0].lower() + error.strerror[1:]
+    return str(error) or type(error).__name__

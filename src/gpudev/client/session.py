@@ -1,0 +1,183 @@
+"""The client: one method for each thing that can be asked of the API, values in and values out."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Collection, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import TypeVar
+from urllib.parse import quote, urlencode
+
+from gpudev.client import codec, sse
+from gpudev.client.config import Surroundings, Target, find_target, read_surroundings
+from gpudev.client.credentials import Credentials
+from gpudev.client.errors import NotActive, error_of
+from gpudev.client.http import Http, Request, Response
+from gpudev.client.login import log_in
+from gpudev.wire.cluster import AvailabilityResponse, ClusterStatus, WhoAmI
+from gpudev.wire.jobs import (
+    ActionResponse,
+    JobDetail,
+    JobEvent,
+    JobList,
+    OperationDetail,
+    SubmitRequest,
+    SubmitResponse,
+)
+
+T = TypeVar("T")
+
+LIVE = ("pending", "queued", "preparing", "active")
+ENDED = ("expired", "cancelled", "failed")
+OK, UNAUTHENTICATED = 200, 401
+
+
+class Client:
+    """A session with one server. Logs in by itself, when needed, and again when the key has ended."""
+
+    def __init__(self, target: Target, credentials: Credentials) -> None:
+        self.target = target
+        self._credentials = credentials
+        self._http = Http(target.api_url)
+        self._key: str | None = None
+
+    @classmethod
+    def at(cls, surroundings: Surroundings) -> Client:
+        """A client of the server that the user's configuration names."""
+        return cls(find_target(surroundings), Credentials(surroundings.credentials_file))
+
+    def reserve(self, request: SubmitRequest, *, idempotency_key: str | None = None) -> SubmitResponse:
+        """Ask for GPUs. With the same key, asking twice is one request."""
+        headers = {"Idempotency-Key": idempotency_key or os.urandom(16).hex()}
+        return self._post(SubmitResponse, "/v1/jobs/submit", request, headers)
+
+    def get(self, reservation: str) -> JobDetail:
+        """By id, unique prefix of it, or name."""
+        return self._get(JobDetail, _job_path(reservation))
+
+    def list(
+        self,
+        *,
+        statuses: Collection[str] = (),
+        gpu_type: str | None = None,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> JobList:
+        """A page of one's own reservations, newest first."""
+        wanted = {
+            "status": ",".join(statuses),
+            "gpu_type": gpu_type,
+            "limit": limit,
+            "offset": offset,
+        }
+        query = urlencode({name: value for name, value in wanted.items() if value}, safe=",")
+        return self._get(JobList, f"/v1/jobs?{query}" if query else "/v1/jobs")
+
+    def cancel(self, reservation: str) -> ActionResponse:
+        return self._post(ActionResponse, f"{_job_path(reservation)}/cancel")
+
+    def get_operation(self, operation_id: str) -> OperationDetail:
+        return self._get(OperationDetail, f"/v1/operations/{quote(operation_id, safe='')}")
+
+    def availability(self) -> AvailabilityResponse:
+        return self._get(AvailabilityResponse, "/v1/gpu/availability")
+
+    def status(self) -> ClusterStatus:
+        return self._get(ClusterStatus, "/v1/cluster/status")
+
+    def whoami(self) -> WhoAmI:
+        return self._get(WhoAmI, "/v1/me")
+
+    def events(
+        self, reservation: str, *, after: int = 0, timeout: float | None = None
+    ) -> Iterator[JobEvent | None]:
+        """Every event of a reservation, then live ones; None is a heartbeat. See `sse.follow`."""
+        path = f"{_job_path(reservation)}/events"
+
+        @contextlib.contextmanager
+        def connect(last: int, silence_seconds: float) -> Iterator[Iterator[str]]:
+            headers = {"Last-Event-ID": str(last)} if last else {}
+            with self._stream(path, headers, silence_seconds) as lines:
+                yield lines
+
+        return sse.follow(connect, sse.Deadline(timeout), after)
+
+    def wait_until(
+        self, reservation: str, statuses: Collection[str], *, timeout: float | None = None
+    ) -> JobDetail:
+        """Wait for one of these statuses. `NotActive` if the reservation ends without having reached one."""
+        for event in self.events(reservation, timeout=timeout):
+            if event is not None and event.status in statuses:
+                break
+            if event is not None and event.status in ENDED:
+                raise NotActive(f"Reservation {reservation} is {event.status}: {event.message}")
+        return self.get(reservation)
+
+    def wait_until_clean(self, reservation: str, *, timeout: float | None = None) -> JobDetail:
+        """Wait until nothing is left of a reservation that has ended or is about to."""
+        for _ in self.events(reservation, timeout=timeout):
+            pass
+        return self.get(reservation)
+
+    def close(self) -> None:
+        self._http.close()
+
+    def _get(self, kind: type[T], path: str) -> T:
+        return self._call(kind, Request("GET", path, may_repeat=True))
+
+    def _post(
+        self, kind: type[T], path: str, body: object = None, headers: Mapping[str, str] | None = None
+    ) -> T:
+        """All our POSTs may be repeated: a cancel is the same twice, a submit carries its key."""
+        content = None if body is None else codec.dumps(body).encode()
+        return self._call(kind, Request("POST", path, content, headers or {}, may_repeat=True))
+
+    def _call(self, kind: type[T], request: Request) -> T:
+        response = self._http.send(self._signed(request))
+        if response.status == UNAUTHENTICATED:
+            self._log_in()
+            response = self._http.send(self._signed(request))
+        _check(response)
+        return codec.loads(kind, response.body)
+
+    @contextlib.contextmanager
+    def _stream(
+        self, path: str, headers: Mapping[str, str], silence_seconds: float
+    ) -> Iterator[Iterator[str]]:
+        request = Request("GET", path, headers={**headers, "Accept": "text/event-stream"})
+        with contextlib.ExitStack() as opened:
+            stream = opened.enter_context(self._http.stream(self._signed(request), silence_seconds))
+            if stream.status == UNAUTHENTICATED:
+                self._log_in()
+                stream = opened.enter_context(self._http.stream(self._signed(request), silence_seconds))
+            if stream.status != OK:
+                _check(stream.read())
+            yield stream.lines()
+
+    def _signed(self, request: Request) -> Request:
+        if self._key is None:
+            self._key = self._credentials.find_key(self.target.api_url, datetime.now(UTC))
+        if self._key is None:
+            self._log_in()
+        headers = {**request.headers, "Authorization": f"Bearer {self._key}"}
+        return Request(request.method, request.path, request.body, headers, request.may_repeat)
+
+    def _log_in(self) -> None:
+        answer = log_in(self._http, self.target)
+        self._credentials.keep_key(self.target.api_url, answer.api_key, answer.expires_at)
+        self._key = answer.api_key
+
+
+def connect(surroundings: Surroundings | None = None) -> Client:
+    """A client for the server of this user's configuration: `gpudev.client.session.connect()`."""
+    return Client.at(surroundings or read_surroundings())
+
+
+def _job_path(reservation: str) -> str:
+    return f"/v1/jobs/{quote(reservation, safe='')}"
+
+
+def _check(response: Response) -> None:
+    if not response.is_ok:
+        raise error_of(response.status, response.body)

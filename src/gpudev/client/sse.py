@@ -1,0 +1,107 @@
+"""Server-Sent Events: the stream's lines to messages, and a stream that survives its connection."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from gpudev.client import codec
+from gpudev.client.errors import TimedOut, Unreachable
+from gpudev.wire.jobs import JobEvent
+
+HEARTBEAT_SECONDS = 15.0
+SILENCE_SECONDS = 3 * HEARTBEAT_SECONDS
+"""A stream without even a heartbeat for so long is taken for dead, and opened again."""
+PATIENCE_SECONDS = 60.0
+"""How long a lost server is looked for; a restart takes a few seconds."""
+RECONNECT_PAUSE = 0.5
+
+LAST_KIND = "cleaned"
+"""After this event nothing more happens to a reservation, and the server ends the stream."""
+
+PLACE_KIND = "position"
+"""Not an event of the history: only where a waiting reservation stands now. It has no number of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    event: str
+    data: str
+
+
+class Deadline:
+    """A moment on the monotonic clock, or never."""
+
+    def __init__(self, seconds: float | None) -> None:
+        self._at = None if seconds is None else time.monotonic() + seconds
+
+    @property
+    def is_over(self) -> bool:
+        return self._at is not None and time.monotonic() >= self._at
+
+    def at_most(self, seconds: float) -> float:
+        """The given time, or what is left if that is less; never quite zero, which sockets misread."""
+        return seconds if self._at is None else max(0.01, min(seconds, self._at - time.monotonic()))
+
+
+Connect = Callable[[int, float], AbstractContextManager[Iterable[str]]]
+"""Opens the stream after the event of this number; gives up on a silence of so many seconds."""
+
+
+def follow(connect: Connect, deadline: Deadline, after: int = 0) -> Iterator[JobEvent | None]:
+    """Every event after a number, once and in order, then live ones; moves in the queue in between.
+
+    None is a heartbeat: still there, nothing new. Ends after the last event of all. Raises `TimedOut` at the deadline, and `Unreachable` when the server
+    stays away.
+    """
+    last = after
+    patience = Deadline(PATIENCE_SECONDS)
+    while True:
+        try:
+            for event in _read_connection(connect, last, deadline):
+                patience = Deadline(PATIENCE_SECONDS)
+                if event is None or event.kind == PLACE_KIND:
+                    yield event
+                elif event.number > last:
+                    last = event.number
+                    yield event
+                    if event.kind == LAST_KIND:
+                        return
+                _check(deadline)
+        except Unreachable:
+            _check(deadline)
+            if patience.is_over:
+                raise
+        _check(deadline)
+        time.sleep(deadline.at_most(RECONNECT_PAUSE))
+
+
+def parse(lines: Iterable[str]) -> Iterator[Message | None]:
+    """Messages as they end, and None for each comment, which is what heartbeats are."""
+    event, data = "message", list[str]()
+    for line in lines:
+        if line.startswith(":"):
+            yield None
+        elif not line:
+            if data:
+                yield Message(event, "\n".join(data))
+            event, data = "message", []
+        else:
+            field, _, value = line.partition(":")
+            if field == "event":
+                event = value.removeprefix(" ")
+            elif field == "data":
+                data.append(value.removeprefix(" "))
+
+
+def _read_connection(connect: Connect, last: int, deadline: Deadline) -> Iterator[JobEvent | None]:
+    with connect(last, deadline.at_most(SILENCE_SECONDS)) as lines:
+        for message in parse(lines):
+            yield codec.loads(JobEvent, message.data) if message else None
+
+
+def _check(deadline: Deadline) -> None:
+    if deadline.is_over:
+        raise TimedOut("The wait took longer than was allowed.")

@@ -1,0 +1,114 @@
+"""The SSH configuration of a reservation: two small files, so that plain OpenSSH does the rest.
+
+`~/.gpu-dev/<id8>-sshconfig` makes `gpu-dev-<id8>` and the reservation's name hosts, and
+`~/.gpu-dev/<id8>-known_hosts` holds the host keys that the server told us. Checking is strict: nobody is
+ever asked about a host key.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from gpudev.client.config import Surroundings
+from gpudev.client.errors import NotActive, ServerFailed
+from gpudev.client.files import write_private
+from gpudev.client.ssh_keys import KEY_KINDS, list_identity_files
+from gpudev.wire.jobs import JobDetail
+
+ID8_LENGTH = 8
+LOGIN = "dev"
+OWNER_LINE = "# A reservation of "
+CONFIG_SUFFIX, KNOWN_HOSTS_SUFFIX = "-sshconfig", "-known_hosts"
+
+_HOST_WORD = re.compile(r"[A-Za-z0-9.:_-]+")
+
+
+def id8(reservation_id: str) -> str:
+    return reservation_id[:ID8_LENGTH]
+
+
+def host_alias(reservation_id: str) -> str:
+    return f"gpu-dev-{id8(reservation_id)}"
+
+
+def config_file(surroundings: Surroundings, reservation_id: str) -> Path:
+    return surroundings.state_dir / f"{id8(reservation_id)}{CONFIG_SUFFIX}"
+
+
+def known_hosts_file(surroundings: Surroundings, reservation_id: str) -> Path:
+    return surroundings.state_dir / f"{id8(reservation_id)}{KNOWN_HOSTS_SUFFIX}"
+
+
+def write_config(surroundings: Surroundings, api_url: str, job: JobDetail) -> Path:
+    """Make an active reservation a host of OpenSSH. Returns the file for `ssh -F`."""
+    if job.node_ip is None or job.node_port is None:
+        raise NotActive(
+            f"Reservation {id8(job.job_id)} is {job.status}: there is nothing to connect to.",
+            hint=f"See where it stands with: gpu-dev show {id8(job.job_id)}",
+        )
+    for word in (job.job_id, job.name, job.node_ip):
+        _check_host_word(word)
+    alias = host_alias(job.job_id)
+    known_hosts = known_hosts_file(surroundings, job.job_id)
+    config = config_file(surroundings, job.job_id)
+    write_private(known_hosts, format_known_hosts(alias, job.ssh_host_keys or ()))
+    text = format_config(job, known_hosts, list_identity_files(surroundings))
+    write_private(config, f"{OWNER_LINE}{api_url}\n{text}")
+    return config
+
+
+def delete_config(surroundings: Surroundings, reservation_id: str) -> None:
+    config_file(surroundings, reservation_id).unlink(missing_ok=True)
+    known_hosts_file(surroundings, reservation_id).unlink(missing_ok=True)
+
+
+def delete_stale_configs(surroundings: Surroundings, api_url: str, live_ids: Collection[str]) -> None:
+    """Remove the files of this server's reservations that are over; those of other servers stay."""
+    live = {id8(reservation_id) for reservation_id in live_ids}
+    for file in surroundings.state_dir.glob(f"*{CONFIG_SUFFIX}"):
+        owner = file.name.removesuffix(CONFIG_SUFFIX)
+        if owner not in live and file.read_text(encoding="utf-8").startswith(f"{OWNER_LINE}{api_url}\n"):
+            delete_config(surroundings, owner)
+
+
+def format_config(job: JobDetail, known_hosts: Path, identity_files: Iterable[Path]) -> str:
+    alias = host_alias(job.job_id)
+    settings = [
+        f"HostName {job.node_ip}",
+        f"Port {job.node_port}",
+        f"User {LOGIN}",
+        f"HostKeyAlias {alias}",
+        f"UserKnownHostsFile {_quoted(known_hosts)}",
+        "GlobalKnownHostsFile /dev/null",
+        "StrictHostKeyChecking yes",
+        "CheckHostIP no",
+        "UpdateHostKeys no",
+        *(f"IdentityFile {_quoted(file)}" for file in identity_files),
+        "ServerAliveInterval 30",
+    ]
+    return "\n    ".join([f"Host {alias} {job.name}", *settings]) + "\n"
+
+
+def format_known_hosts(alias: str, host_keys: Iterable[str]) -> str:
+    """The server's host keys under our alias, whatever address their lines begin with."""
+    return "".join(f"{alias} {_bare_key(line)}\n" for line in host_keys)
+
+
+def _bare_key(line: str) -> str:
+    """`<algorithm> <base64>`, out of a known_hosts line or a public key."""
+    fields = line.split()
+    start = next((index for index, field in enumerate(fields) if field in KEY_KINDS), 0)
+    return " ".join(fields[start : start + 2])
+
+
+def _check_host_word(word: str) -> None:
+    """Nothing but a plain word of the server's goes into a file that OpenSSH takes its orders from."""
+    if _HOST_WORD.fullmatch(word) is None:
+        raise ServerFailed(f"The server's answer names a host that cannot be one: {word!r}.")
+
+
+def _quoted(path: Path) -> str:
+    """A path for OpenSSH: it splits at blanks, and reads % as the start of a token."""
+    return '"{}"'.format(str(path).replace("%", "%%"))

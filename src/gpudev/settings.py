@@ -1,0 +1,130 @@
+"""Everything an operator can set, from the environment; the server's only reader of it.
+
+Each field is documented under it, and `docs/reference/settings.md` is made from that text.
+"""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Literal
+from urllib.parse import quote
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+_CONFIG = SettingsConfigDict(use_attribute_docstrings=True, populate_by_name=True, frozen=True)
+
+
+class DatabaseSettings(BaseSettings):
+    """PostgreSQL: one address in `GPU_DEV_DATABASE_URL`, or its parts in `POSTGRES_*`."""
+
+    model_config = _CONFIG
+
+    url: str = Field("", validation_alias="GPU_DEV_DATABASE_URL")
+    """Address of the database, `postgresql://user:password@host:port/name`. Replaces the parts below."""
+    host: str = Field("localhost", validation_alias="POSTGRES_HOST")
+    """Host of the database."""
+    port: int = Field(5432, validation_alias="POSTGRES_PORT")
+    """Port of the database."""
+    user: str = Field("gpudev", validation_alias="POSTGRES_USER")
+    """User to connect as."""
+    password: str = Field("", validation_alias="POSTGRES_PASSWORD")
+    """Password of that user."""
+    name: str = Field("gpudev", validation_alias="POSTGRES_DB")
+    """Name of the database."""
+    max_connections: int = Field(10, validation_alias="GPU_DEV_DATABASE_MAX_CONNECTIONS", ge=2)
+    """Most connections that one process opens, the one that listens aside."""
+
+    @property
+    def dsn(self) -> str:
+        if self.url:
+            return self.url
+        login = f"{quote(self.user)}:{quote(self.password)}" if self.password else quote(self.user)
+        return f"postgresql://{login}@{self.host}:{self.port}/{quote(self.name)}"
+
+
+class ApiSettings(BaseSettings):
+    """The HTTP service."""
+
+    model_config = _CONFIG
+
+    host: str = Field("127.0.0.1", validation_alias="GPU_DEV_API_HOST")
+    """Address to listen on."""
+    port: int = Field(8321, validation_alias="GPU_DEV_API_PORT")
+    """Port to listen on."""
+    metrics_port: int = Field(0, validation_alias="GPU_DEV_METRICS_PORT")
+    """Port for Prometheus metrics, on the same address; 0 turns them off."""
+    key_ttl_hours: int = Field(2, validation_alias="API_KEY_TTL_HOURS", ge=1, le=168)
+    """How long an API key lives, in hours."""
+
+
+class TimeSettings(BaseSettings):
+    """What happens because a clock moved."""
+
+    model_config = _CONFIG
+
+    grace_seconds: int = Field(120, validation_alias="GRACE_PERIOD_SECONDS", ge=0)
+    """Time after the end of a reservation before its server is taken down, in seconds."""
+    start_limit_minutes: float = Field(60, validation_alias="GPU_DEV_START_LIMIT_MINUTES", gt=0)
+    """How long a server may take to start before it is given up, in minutes."""
+
+    @property
+    def grace(self) -> timedelta:
+        return timedelta(seconds=self.grace_seconds)
+
+    @property
+    def start_limit(self) -> timedelta:
+        return timedelta(minutes=self.start_limit_minutes)
+
+
+class LocalSettings(BaseSettings):
+    """One machine as the cluster; `gpu-dev up` sets these for the processes that it starts."""
+
+    model_config = _CONFIG
+
+    state_dir: Path | None = Field(None, validation_alias="GPU_DEV_STATE_DIR")
+    """Folder of the database, the dev servers and their homes. Without it there is no one-machine mode."""
+    fleet: str = Field("", validation_alias="GPU_DEV_FLEET")
+    """`test`, `prod`, `detect` or a fleet file. Empty: `detect` where there are NVIDIA GPUs, else `test`."""
+    isolation: Literal["", "bubblewrap", "none"] = Field("", validation_alias="GPU_DEV_ISOLATION")
+    """How dev servers are kept apart. Empty: bubblewrap where it works, else not at all."""
+    read_only_paths: str = Field("", validation_alias="GPU_DEV_READ_ONLY_PATHS")
+    """More folders of this machine that dev servers may read, separated by colons."""
+
+
+class ProcessSettings(BaseSettings):
+    """This process."""
+
+    model_config = _CONFIG
+
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", validation_alias="GPU_DEV_LOG_LEVEL"
+    )
+    """The least important log lines that are written."""
+    hostname: str = Field(default_factory=socket.gethostname, validation_alias="HOSTNAME")
+    """Name of this machine or pod, as it goes into `last_availability_updated_by`."""
+    fault_point: str = Field("", validation_alias="GPU_DEV_FAULT_POINT")
+    """For tests of crash safety: the process kills itself at this point of a turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """All groups, read from the environment when it is made."""
+
+    database: DatabaseSettings = field(default_factory=DatabaseSettings)
+    api: ApiSettings = field(default_factory=ApiSettings)
+    time: TimeSettings = field(default_factory=TimeSettings)
+    local: LocalSettings = field(default_factory=LocalSettings)
+    process: ProcessSettings = field(default_factory=ProcessSettings)
+
+
+GROUPS: tuple[type[BaseSettings], ...] = (
+    DatabaseSettings,
+    ApiSettings,
+    TimeSettings,
+    LocalSettings,
+    ProcessSettings,
+)

@@ -1,0 +1,32 @@
+"""Logs as JSON lines and metrics for Prometheus, set up once a process."""
+
+from __future__ import annotations
+
+import logging
+import sys
+
+import structlog
+from prometheus_client import Counter, Histogram
+
+TURNS = Counter("gpu_dev_turns_total", "Controller turns by outcome.", ["controller", "outcome"])
+REQUESTS = Histogram(
+    "gpu_dev_http_request_seconds",
+    "HTTP requests by route, without the time that a stream stays open.",
+    ["method", "route", "status"],
+)
+
+
+def configure_logging(level: str) -> None:
+    """JSON on standard error: a constant event, data as keys, never a secret."""
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.dict_tracebacks,
+            structlog.processors.JSONRenderer(),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )

@@ -1,0 +1,375 @@
+"""Who gets a place now, and what the others are told: first come, first served, nothing given twice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpudev.domain.lifecycle import Status, is_legal
+from gpudev.domain.names import NodeName, ReservationId
+from gpudev.domain.plans.actions import AdmissionAction, Record, SetQueuePlaces
+from gpudev.domain.plans.admission import Observation, plan_admission, predict_availability
+from gpudev.domain.queueing import QueuePlace
+from gpudev.domain.reservation import EXPLANATIONS, EventKind, Reason, Reservation
+from tests.support.budgets import QUICK
+from tests.support.domain_values import (
+    HOUR,
+    MINUTE,
+    NOW,
+    POLICY,
+    QUAD,
+    SLOTTED,
+    make_id,
+    make_node,
+    make_reservation,
+)
+
+Plan = tuple[AdmissionAction, ...]
+
+
+def observe(
+    waiting: Iterable[Reservation], holders: Iterable[Reservation] = (), **changes: Any
+) -> Observation:
+    """One node of four GPUs whose room the holders, all of them shown, have taken in part."""
+    holders = tuple(holders)
+    taken = sum(QUAD.slots_for(holder.gpu_count) for holder in holders)
+    seen = Observation(
+        gpu_type=QUAD,
+        waiting=tuple(waiting),
+        holders=holders,
+        nodes=(make_node(free=4 - taken),),
+        shown=frozenset(holder.id for holder in holders),
+        policy=POLICY,
+        now=NOW,
+    )
+    return replace(seen, **changes)
+
+
+def request(number: int, slots: int = 1, **changes: Any) -> Reservation:
+    return make_reservation(number, gpu_count=slots, **changes)
+
+
+def holder(number: int, slots: int, ends_in: timedelta = HOUR) -> Reservation:
+    return make_reservation(number, status=Status.ACTIVE, gpu_count=slots, expires_at=NOW + ends_in)
+
+
+def placed(plan: Plan) -> dict[ReservationId, NodeName | None]:
+    return {
+        action.before.id: action.after.node
+        for action in plan
+        if isinstance(action, Record) and action.after.status is Status.PREPARING
+    }
+
+
+def places(plan: Plan) -> dict[ReservationId, QueuePlace]:
+    return {
+        place.reservation_id: place
+        for action in plan
+        if isinstance(action, SetQueuePlaces)
+        for place in action.places
+    }
+
+
+def apply_places(seen: Observation, plan: Plan) -> Observation:
+    """The observation of the next pass, the plan carried out and nothing else changed."""
+    written = places(plan)
+    rows = tuple(
+        replace(
+            row,
+            status=Status.QUEUED,
+            queue_position=written[row.id].position,
+            estimated_start_at=written[row.id].estimated_start_at,
+            reason=written[row.id].reason,
+            detail=written[row.id].detail,
+            last_queue_update=seen.now,
+        )
+        for row in seen.waiting
+        if row.id in written
+    )
+    return replace(seen, waiting=rows)
+
+
+class TestPlacing:
+    def test_requests_that_fit_are_placed_at_once(self) -> None:
+        plan = plan_admission(observe([request(1, 2), request(2, 1)]))
+        assert placed(plan) == {make_id(1): "a", make_id(2): "a"}
+        assert not places(plan)
+
+    def test_first_come_is_first_served_whatever_the_order_of_reading(self) -> None:
+        plan = plan_admission(observe([request(3, 4), request(1, 4), request(2, 4)]))
+        assert list(placed(plan)) == [make_id(1)]
+        assert [place.position for place in places(plan).values()] == [1, 2]
+
+    def test_head_of_the_line_holds_back_a_later_one_that_would_fit(self) -> None:
+        plan = plan_admission(observe([request(1, 4), request(2, 1)], [holder(9, 2)]))
+        assert not placed(plan)
+
+    def test_request_that_no_node_could_ever_take_holds_back_nobody(self) -> None:
+        plan = plan_admission(observe([request(1, 8), request(2, 4)]))
+        assert list(placed(plan)) == [make_id(2)]
+        assert places(plan)[make_id(1)].reason is Reason.NO_NODES
+        assert places(plan)[make_id(1)].estimated_start_at is None
+
+    def test_request_is_too_large_only_for_nodes_in_service(self) -> None:
+        nodes = (make_node("a"), make_node("b", slots=8, is_schedulable=False))
+        plan = plan_admission(observe([request(1, 8), request(2, 1)], nodes=nodes))
+        assert placed(plan) == {make_id(2): "a"}
+
+    def test_nothing_is_placed_where_no_node_is(self) -> None:
+        plan = plan_admission(observe([request(1)], nodes=()))
+        assert not placed(plan)
+        assert places(plan)[make_id(1)].reason is Reason.NO_NODES
+
+    def test_holder_that_the_cluster_does_not_show_yet_keeps_its_room(self) -> None:
+        unseen = make_reservation(9, status=Status.PREPARING, gpu_count=4)
+        seen = observe([request(1)], holders=[unseen], nodes=(make_node(free=4),), shown=frozenset())
+        assert not placed(plan_admission(seen))
+
+    def test_requests_pack_onto_the_fullest_node(self) -> None:
+        nodes = (make_node("a", free=4), make_node("b", free=2))
+        plan = plan_admission(observe([request(1, 2), request(2, 1)], nodes=nodes))
+        assert placed(plan) == {make_id(1): "b", make_id(2): "a"}
+
+    def test_placing_takes_the_request_out_of_the_line_and_tells_its_owner(self) -> None:
+        [record] = plan_admission(observe([request(1, status=Status.QUEUED, queue_position=1)]))
+        assert isinstance(record, Record)
+        assert (record.after.placed_at, record.after.queue_position) == (NOW, None)
+        assert (record.event.kind, record.event.message) == (EventKind.PLACED, "Placed on a.")
+
+    def test_cpu_node_takes_three_users(self) -> None:
+        waiting = [request(number, 0, gpu_type=SLOTTED.name) for number in (1, 2, 3, 4)]
+        node = make_node(slots=3, gpu_type=SLOTTED.name)
+        plan = plan_admission(observe(waiting, nodes=(node,), gpu_type=SLOTTED))
+        assert len(placed(plan)) == 3
+        assert places(plan)[make_id(4)].detail.startswith("A slotted slot on one node: a has room at")
+
+
+class TestQueuePlaces:
+    def test_positions_count_from_one_in_order(self) -> None:
+        plan = plan_admission(observe([request(number, 4) for number in (3, 1, 2)], [holder(9, 1)]))
+        positions = {number: places(plan)[make_id(number)].position for number in (1, 2, 3)}
+        assert positions == {1: 1, 2: 2, 3: 3}
+
+    def test_first_in_line_is_told_whose_end_makes_its_room_and_when(self) -> None:
+        plan = plan_admission(observe([request(1, 4)], [holder(9, 1), holder(10, 3, 2 * HOUR)]))
+        place = places(plan)[make_id(1)]
+        assert place.reason is Reason.WAITING_FOR_CAPACITY
+        assert place.estimated_start_at == NOW + 2 * HOUR + POLICY.grace
+        assert (
+            place.detail == "4 quad GPUs on one node: a has room at 2030-01-01 14:02 UTC, when 0000000a ends."
+        )
+
+    def test_who_would_fit_is_told_that_earlier_requests_go_first(self) -> None:
+        nodes = (make_node("a", free=0), make_node("b", free=1))
+        plan = plan_admission(observe([request(1, 4), request(2, 1)], [holder(9, 4)], nodes=nodes))
+        second = places(plan)[make_id(2)]
+        assert second.reason is Reason.WAITING_IN_LINE
+        assert second.detail == EXPLANATIONS[Reason.WAITING_IN_LINE].sentence
+        assert second.estimated_start_at == places(plan)[make_id(1)].estimated_start_at
+
+    def test_request_behind_an_impossible_one_is_first_of_those_that_wait_for_room(self) -> None:
+        plan = plan_admission(observe([request(1, 8), request(2, 4)], [holder(9, 1)]))
+        reasons = [places(plan)[make_id(number)].reason for number in (1, 2)]
+        assert reasons == [Reason.NO_NODES, Reason.WAITING_FOR_CAPACITY]
+
+    def test_room_that_strangers_hold_has_no_time_and_no_one_is_promised_any(self) -> None:
+        """Two of the four GPUs are taken by something that is not ours."""
+        plan = plan_admission(observe([request(1, 4), request(2, 1)], nodes=(make_node(free=2),)))
+        assert not placed(plan)
+        told = [places(plan)[make_id(number)] for number in (1, 2)]
+        assert [place.estimated_start_at for place in told] == [None, None]
+        assert [place.reason for place in told] == [Reason.WAITING_FOR_CAPACITY, Reason.WAITING_IN_LINE]
+
+    def test_request_placed_in_this_very_pass_is_reckoned_with(self) -> None:
+        plan = plan_admission(observe([request(1, 4, duration=3 * HOUR), request(2, 4)]))
+        assert places(plan)[make_id(2)].estimated_start_at == NOW + 3 * HOUR + POLICY.grace
+        assert "00000001" in places(plan)[make_id(2)].detail
+
+    def test_one_gpu_is_spoken_of_in_the_singular(self) -> None:
+        plan = plan_admission(observe([request(1)], [holder(9, 4)]))
+        assert places(plan)[make_id(1)].detail.startswith("1 quad GPU on one node")
+
+    def test_pending_request_becomes_queued_once(self) -> None:
+        seen = observe([request(1)], [holder(9, 4)])
+        plan = plan_admission(seen)
+        [record] = [action for action in plan if isinstance(action, Record)]
+        assert (record.before.status, record.after.status) == (Status.PENDING, Status.QUEUED)
+        assert record.event.kind is EventKind.QUEUED
+        assert record.event.message.startswith("Waiting at position 1. 1 quad GPU")
+        assert plan_admission(apply_places(seen, plan)) == ()
+
+    def test_unchanged_place_is_written_again_only_when_it_grows_old(self) -> None:
+        seen = observe([request(1)], [holder(9, 4)])
+        after = apply_places(seen, plan_admission(seen))
+        nearly = replace(after, now=NOW + POLICY.queue_refresh - timedelta(seconds=1))
+        old = replace(after, now=NOW + POLICY.queue_refresh)
+        assert plan_admission(nearly) == ()
+        assert places(plan_admission(old)) == places(plan_admission(seen))
+
+    def test_changed_place_is_written_at_once_and_alone(self) -> None:
+        seen = observe([request(1, 4), request(2, 4)], [holder(9, 1)])
+        after = apply_places(seen, plan_admission(seen))
+        newcomer = request(3, 4)
+        plan = plan_admission(replace(after, waiting=(*after.waiting, newcomer)))
+        assert list(places(plan)) == [newcomer.id]
+
+
+class TestPrediction:
+    def predict(self, seen: Observation) -> tuple[int, object]:
+        predicted = predict_availability(seen, plan_admission(seen))
+        return predicted.available, predicted.next_start_at
+
+    def test_what_the_plan_gives_away_is_not_available_any_more(self) -> None:
+        assert self.predict(observe([request(1, 2)])) == (2, None)
+
+    def test_newcomer_starts_when_room_comes_back(self) -> None:
+        assert self.predict(observe([], [holder(9, 4)])) == (0, NOW + HOUR + POLICY.grace)
+
+    def test_newcomer_goes_behind_the_line(self) -> None:
+        seen = observe([request(1, 4)], [holder(9, 2)])
+        assert self.predict(seen) == (2, NOW + 2 * HOUR + 2 * POLICY.grace)
+
+    def test_nothing_is_promised_where_no_node_is(self) -> None:
+        assert self.predict(observe([], nodes=())) == (0, None)
+
+
+COUNTS = st.sampled_from([1, 2, 4, 8])
+NAMES = ["a", "b", "c"]
+IN_SERVICE = st.sampled_from([True, True, True, False])
+
+
+@st.composite
+def observations(draw: st.DrawFn) -> Observation:
+    """Nodes filled at most to the brim by holders, shown or not, by ended ones and by strangers."""
+    slots = {NodeName(name): draw(st.sampled_from([4, 8])) for name in NAMES[: draw(st.integers(0, 3))]}
+    room, free_by_cluster = dict(slots), dict(slots)
+    holders: list[Reservation] = []
+    shown: set[ReservationId] = set()
+    for number in range(100, 100 + draw(st.integers(0, 6)) if slots else 100):
+        node, count = draw(st.sampled_from(sorted(slots))), draw(COUNTS)
+        if room[node] < count:
+            continue
+        room[node] -= count
+        held = draw(held_by(number, node, count))
+        kind = draw(st.sampled_from(["shown", "unseen", "stranger"]))
+        free_by_cluster[node] -= 0 if kind == "unseen" else count
+        holders += [held] if kind != "stranger" else []
+        shown |= {held.id} if kind == "shown" else set()
+    nodes = tuple(
+        make_node(name, slots=slots[name], free=free, is_schedulable=draw(IN_SERVICE))
+        for name, free in free_by_cluster.items()
+    )
+    return observe(draw(queues()), holders, nodes=nodes, shown=frozenset(shown))
+
+
+@st.composite
+def queues(draw: st.DrawFn) -> list[Reservation]:
+    wanted = draw(st.lists(st.tuples(COUNTS, st.sampled_from([Status.PENDING, Status.QUEUED])), max_size=8))
+    waiting = [request(number, count, status=status) for number, (count, status) in enumerate(wanted)]
+    return draw(st.permutations(waiting))
+
+
+@st.composite
+def held_by(draw: st.DrawFn, number: int, node: NodeName, count: int) -> Reservation:
+    status = draw(st.sampled_from([Status.PREPARING, Status.ACTIVE, Status.CANCELLED]))
+    expires_at = NOW + draw(st.integers(-2, 5)) * HOUR if status is not Status.PREPARING else None
+    return make_reservation(number, status=status, node=node, gpu_count=count, expires_at=expires_at)
+
+
+every_observation = given(seen=observations())
+
+
+@QUICK
+@every_observation
+def test_no_gpu_is_given_twice(seen: Observation) -> None:
+    """On every node: what the cluster counts, what it does not show yet and what is given now fit."""
+    taken = Counter({node.name: node.slots - node.free_slots for node in seen.nodes})
+    for held in seen.holders:
+        if held.holds_room and held.id not in seen.shown and held.node is not None:
+            taken[held.node] += held.gpu_count
+    for action in plan_admission(seen):
+        if isinstance(action, Record) and action.after.node is not None:
+            taken[action.after.node] += action.after.gpu_count
+    assert all(taken[node.name] <= node.slots for node in seen.nodes)
+
+
+@QUICK
+@every_observation
+def test_places_are_given_only_on_nodes_in_service(seen: Observation) -> None:
+    in_service = {node.name for node in seen.nodes if node.is_schedulable}
+    assert set(placed(plan_admission(seen)).values()) <= in_service
+
+
+@QUICK
+@every_observation
+def test_every_request_gets_exactly_one_of_a_place_and_a_place_in_the_queue(seen: Observation) -> None:
+    plan = plan_admission(seen)
+    answered = Counter([*placed(plan), *places(plan)])
+    assert answered == Counter(waits.id for waits in seen.waiting)
+
+
+@QUICK
+@every_observation
+def test_every_record_is_a_legal_move_and_each_request_has_at_most_one(seen: Observation) -> None:
+    records = [action for action in plan_admission(seen) if isinstance(action, Record)]
+    assert all(is_legal(record.before.status, record.after.status) for record in records)
+    assert len({record.before.id for record in records}) == len(records)
+
+
+@QUICK
+@every_observation
+def test_nobody_overtakes_a_request_that_some_node_could_take(seen: Observation) -> None:
+    plan = plan_admission(seen)
+    possible = [place for place in places(plan).values() if place.reason is not Reason.NO_NODES]
+    waits_since = {row.id: (row.created_at, row.id) for row in seen.waiting}
+    for place in possible:
+        assert all(waits_since[first] < waits_since[place.reservation_id] for first in placed(plan))
+
+
+@QUICK
+@every_observation
+def test_positions_are_one_to_n_and_times_rise_with_them(seen: Observation) -> None:
+    told = sorted(places(plan_admission(seen)).values(), key=lambda place: place.position)
+    assert [place.position for place in told] == list(range(1, len(told) + 1))
+    starts = [place.estimated_start_at for place in told if place.estimated_start_at]
+    assert starts == sorted(starts)
+
+
+@QUICK
+@every_observation
+def test_exactly_the_first_possible_request_waits_for_capacity(seen: Observation) -> None:
+    told = sorted(places(plan_admission(seen)).values(), key=lambda place: place.position)
+    reasons = [place.reason for place in told if place.reason is not Reason.NO_NODES]
+    assert reasons == [Reason.WAITING_FOR_CAPACITY, *[Reason.WAITING_IN_LINE] * len(reasons)][: len(reasons)]
+
+
+@QUICK
+@every_observation
+def test_plan_does_not_depend_on_the_order_of_what_was_read(seen: Observation) -> None:
+    turned = replace(seen, waiting=seen.waiting[::-1], holders=seen.holders[::-1], nodes=seen.nodes[::-1])
+    assert plan_admission(turned) == plan_admission(seen)
+
+
+@QUICK
+@every_observation
+def test_second_pass_of_the_same_moment_finds_nothing_to_do(seen: Observation) -> None:
+    plan = plan_admission(seen)
+    given_away = tuple(
+        action.after for action in plan if isinstance(action, Record) and action.after.is_placed
+    )
+    after = replace(apply_places(seen, plan), holders=(*seen.holders, *given_away))
+    assert plan_admission(after) == ()
+
+
+@pytest.mark.parametrize("minutes", [1, 3])
+def test_waiting_request_says_the_same_while_nothing_changes(minutes: int) -> None:
+    seen = observe([request(1)], [holder(9, 4)])
+    later = replace(seen, now=NOW + minutes * MINUTE)
+    assert places(plan_admission(seen)) == places(plan_admission(later))

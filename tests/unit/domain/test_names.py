@@ -1,0 +1,96 @@
+"""Names and ids: what is taken, what is refused, and that a name never reads as an id."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpudev.domain.catalogue import DEFAULT_CATALOGUE
+from gpudev.domain.errors import Invalid
+from gpudev.domain.names import (
+    ReservationId,
+    check_environment_name,
+    check_reservation_name,
+    default_reservation_name,
+    id8,
+    is_id_prefix,
+    server_name,
+)
+from tests.support.budgets import QUICK
+
+ID = ReservationId("7f3a91c2-1d5e-4c6b-9a00-0123456789ab")
+
+
+def test_pods_files_and_hosts_are_named_by_the_first_eight_characters() -> None:
+    assert id8(ID) == "7f3a91c2"
+    assert server_name(ID) == "gpu-dev-7f3a91c2"
+
+
+@pytest.mark.parametrize("gpu_type", DEFAULT_CATALOGUE.by_name)
+def test_default_name_is_one_that_a_user_could_have_chosen(gpu_type: str) -> None:
+    name = default_reservation_name(gpu_type, ID)
+    assert name == f"{gpu_type}-7f3a91c2"
+    assert check_reservation_name(name) == name
+
+
+@pytest.mark.parametrize("name", ["my-run", "x", "run-1", "g" * 40, "a100-7f3a91c2", "cafe-babe", "0g"])
+def test_name_is_taken(name: str) -> None:
+    assert check_reservation_name(name) == name
+
+
+@pytest.mark.parametrize("name", ["", "My-run", "my_run", "my run", "ü", "g" * 41, "run\n", "a/b"])
+def test_what_is_not_a_name_is_refused(name: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        check_reservation_name(name)
+    assert refused.value.code == "bad_name"
+    assert refused.value.hint
+
+
+@pytest.mark.parametrize("name", ["a", "123", "deadbeef", "deadbeef00", "7f3a91c2-1d", "7f3a91c2-"])
+def test_name_that_reads_as_an_id_is_refused(name: str) -> None:
+    with pytest.raises(Invalid, match="could be taken for a reservation id"):
+        check_reservation_name(name)
+
+
+@pytest.mark.parametrize("text", ["7f3a", "7f3a91c2", "7f3a91c2-", "7f3a91c2-1d5e-4", str(ID)])
+def test_start_of_an_id_is_known_as_one(text: str) -> None:
+    assert is_id_prefix(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "7f3", "7F3A", "7f3g", "a100-7f3a91c2", "----", f"{ID}0", "7f3a91c21d5e"]
+)
+def test_other_text_is_not_the_start_of_an_id(text: str) -> None:
+    assert not is_id_prefix(text)
+
+
+@QUICK
+@given(number=st.uuids(), length=st.integers(4, 36))
+def test_no_start_of_any_id_is_a_legal_name(number: uuid.UUID, length: int) -> None:
+    start = str(number)[:length]
+    assert is_id_prefix(start)
+    with pytest.raises(Invalid):
+        check_reservation_name(start)
+
+
+@pytest.mark.parametrize("name", ["HOME", "_x", "WANDB_API_KEY", "a1", "CUDA_HOME"])
+def test_environment_name_is_taken(name: str) -> None:
+    assert check_environment_name(name) == name
+
+
+@pytest.mark.parametrize("name", ["", "1A", "A-B", "A B", "A=B", "Ä", "A\n"])
+def test_what_no_shell_could_export_is_refused(name: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        check_environment_name(name)
+    assert refused.value.code == "bad_env_var"
+
+
+@pytest.mark.parametrize("name", ["NVIDIA_VISIBLE_DEVICES", "NVIDIA_X", "CUDA_VISIBLE_DEVICES", "GPU_DEV_ID"])
+def test_our_own_environment_names_are_refused(name: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        check_environment_name(name)
+    assert refused.value.code == "reserved_env_var"
+    assert name in refused.value.message

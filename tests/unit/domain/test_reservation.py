@@ -1,0 +1,83 @@
+"""The moves of a reservation as values: what each changes, what it keeps, and that illegal ones raise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from gpudev.domain.errors import IllegalMove
+from gpudev.domain.lifecycle import PLACED, TERMINAL, Status, is_legal
+from gpudev.domain.names import NodeName
+from gpudev.domain.reservation import Reason, Reservation, activate, clean, end, place, queue
+from tests.support.domain_values import ADDRESS, HOST_KEYS, HOUR, NOW, make_reservation
+
+MOVES: dict[Status, Callable[[Reservation], Reservation]] = {
+    Status.QUEUED: lambda before: queue(before, Reason.PLACEMENT_LOST, "words"),
+    Status.PREPARING: lambda before: place(before, NodeName("b"), NOW),
+    Status.ACTIVE: lambda before: activate(before, ADDRESS, HOST_KEYS, NOW),
+    Status.EXPIRED: lambda before: end(before, Status.EXPIRED, Reason.TIME_IS_UP, NOW),
+    Status.CANCELLED: lambda before: end(before, Status.CANCELLED, Reason.CANCELLED_BY_USER, NOW),
+    Status.FAILED: lambda before: end(before, Status.FAILED, Reason.INTERNAL_ERROR, NOW),
+}
+PAIRS = [(before, after) for before in Status for after in MOVES]
+
+
+@pytest.mark.parametrize("before, after", PAIRS, ids=str)
+def test_move_happens_exactly_if_it_is_legal_and_leaves_the_old_value_alone(
+    before: Status, after: Status
+) -> None:
+    reservation = make_reservation(status=before)
+    if is_legal(before, after):
+        assert MOVES[after](reservation).status is after
+    else:
+        with pytest.raises(IllegalMove):
+            MOVES[after](reservation)
+    assert reservation == make_reservation(status=before)
+
+
+def test_placing_gives_a_node_and_takes_the_request_out_of_the_line() -> None:
+    waiting = make_reservation(status=Status.QUEUED, queue_position=1, estimated_start_at=NOW)
+    placed = place(waiting, NodeName("b"), NOW)
+    assert (placed.node, placed.placed_at, placed.reason) == ("b", NOW, None)
+    assert (placed.queue_position, placed.estimated_start_at) == (None, None)
+
+
+def test_clock_of_a_reservation_starts_when_its_server_answers() -> None:
+    active = activate(make_reservation(status=Status.PREPARING), ADDRESS, HOST_KEYS, NOW)
+    assert (active.launched_at, active.expires_at) == (NOW, NOW + HOUR)
+    assert (active.address, active.host_keys) == (ADDRESS, HOST_KEYS)
+
+
+def test_going_back_to_the_queue_gives_the_node_back_and_keeps_the_place() -> None:
+    preparing = make_reservation(status=Status.PREPARING)
+    queued = queue(preparing, Reason.PLACEMENT_LOST, "words")
+    assert (queued.node, queued.placed_at, queued.holds_room) == (None, None, False)
+    assert queued.created_at == preparing.created_at
+
+
+@pytest.mark.parametrize("status", sorted(PLACED))
+def test_ended_reservation_keeps_its_node_until_it_is_cleaned(status: Status) -> None:
+    ended = end(make_reservation(status=status), Status.CANCELLED, Reason.CANCELLED_BY_USER, NOW)
+    assert ended.holds_room
+    assert not clean(ended, NOW).holds_room
+
+
+@pytest.mark.parametrize("status", sorted(TERMINAL))
+def test_only_a_cancelled_reservation_has_a_time_of_cancelling(status: Status) -> None:
+    before = make_reservation(status=Status.ACTIVE)
+    ended = end(before, status, Reason.INTERNAL_ERROR, NOW)
+    assert ended.ended_at == NOW
+    assert ended.cancelled_at == (NOW if status is Status.CANCELLED else None)
+
+
+def test_end_without_words_of_its_own_says_what_the_reason_means() -> None:
+    ended = end(make_reservation(status=Status.ACTIVE), Status.EXPIRED, Reason.TIME_IS_UP, NOW)
+    assert ended.detail == "The reserved time is over."
+
+
+@pytest.mark.parametrize("status", Status, ids=str)
+def test_every_status_answers_exactly_one_of_waiting_placed_ended(status: Status) -> None:
+    reservation = make_reservation(status=status)
+    assert [reservation.is_waiting, reservation.is_placed, reservation.is_ended].count(True) == 1
+    assert reservation.is_live is not reservation.is_ended

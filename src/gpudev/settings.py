@@ -55,8 +55,10 @@ class ApiSettings(BaseSettings):
     """Address to listen on."""
     port: int = Field(8321, validation_alias="GPU_DEV_API_PORT")
     """Port to listen on."""
+    socket_fd: int = Field(-1, validation_alias="GPU_DEV_API_FD")
+    """Set by `gpu-dev up`: descriptor of a socket that listens already; replaces host and port."""
     metrics_port: int = Field(0, validation_alias="GPU_DEV_METRICS_PORT")
-    """Port for Prometheus metrics, on the same address; 0 turns them off."""
+    """Port for Prometheus metrics of all processes that share `PROMETHEUS_MULTIPROC_DIR`; 0 turns it off."""
     key_ttl_hours: int = Field(2, validation_alias="API_KEY_TTL_HOURS", ge=1, le=168)
     """How long an API key lives, in hours."""
 
@@ -106,6 +108,10 @@ class ProcessSettings(BaseSettings):
     """The least important log lines that are written."""
     hostname: str = Field(default_factory=socket.gethostname, validation_alias="HOSTNAME")
     """Name of this machine or pod, as it goes into `last_availability_updated_by`."""
+    parent_pid: int = Field(0, validation_alias="GPU_DEV_PARENT_PID")
+    """Set by `gpu-dev up`: end when this process ends."""
+    ready_fd: int = Field(-1, validation_alias="GPU_DEV_READY_FD")
+    """Set by `gpu-dev up`: descriptor to write to once this process is ready."""
     fault_point: str = Field("", validation_alias="GPU_DEV_FAULT_POINT")
     """For tests of crash safety: the process kills itself at this point of a turn."""
 

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import asyncpg
 import pytest
@@ -29,13 +30,13 @@ DEADLINE_S = 30
 BROKEN = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, asyncpg.InternalClientError)
 PARENT = Path(__file__).parents[1] / "support" / "postgres_parent.py"
 ONLY_AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root may choose another user to run as")
-NOT_AS_ROOT = pytest.mark.skipif(os.geteuid() == 0, reason="root may use everybody's files")
 
 
 @pytest.fixture
-def new_folder(tmp_path: Path) -> Path:
+def new_folder(tmp_path: Path) -> Iterator[Path]:
     """A folder for a first start."""
-    return tmp_path / "postgres"
+    yield tmp_path / "postgres"
+    shutil.rmtree(tmp_path / "postgres")
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +71,10 @@ def owner(path: Path) -> int:
 
 def is_private(folder: Path) -> bool:
     return owner(folder) == os.geteuid() and stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def socket_folder_of(server: EmbeddedPostgres) -> Path:
+    return Path(parse_qs(urlsplit(server.dsn).query)["host"][0])
 
 
 async def query(dsn: str, statement: str) -> object:
@@ -130,7 +135,7 @@ async def test_it_listens_on_no_network_port(folder: Path) -> None:
 
 async def test_nobody_else_can_reach_the_socket(folder: Path) -> None:
     async with EmbeddedPostgres(folder) as server:
-        socket_folder = Path(str(await query(server.dsn, "SHOW unix_socket_directories")))
+        socket_folder = socket_folder_of(server)
         assert is_private(socket_folder)
 
 
@@ -287,7 +292,7 @@ async def test_a_start_that_is_cancelled_leaves_nothing_running(new_folder: Path
 async def test_a_deep_folder_gets_a_short_socket_that_goes_away_with_the_server(tmp_path: Path) -> None:
     deep = tmp_path.joinpath(*["a-rather-long-name-for-a-folder"] * 5)
     async with EmbeddedPostgres(deep) as server:
-        socket_folder = Path(str(await query(server.dsn, "SHOW unix_socket_directories")))
+        socket_folder = socket_folder_of(server)
         assert is_private(socket_folder)
     assert not exists(socket_folder)
 
@@ -295,10 +300,10 @@ async def test_a_deep_folder_gets_a_short_socket_that_goes_away_with_the_server(
 async def test_a_socket_folder_of_somebody_else_is_not_used(tmp_path: Path) -> None:
     deep = tmp_path.joinpath(*["a-rather-long-name-for-a-folder"] * 5)
     server = EmbeddedPostgres(deep, PostgresOptions(short_folder=tmp_path))
-    server._folder.socket_folder.mkdir(mode=0o755)
+    socket_folder_of(server).mkdir(mode=0o755)
     with pytest.raises(StoreUnavailable, match="not a private folder of ours"):
         await server.start()
-    assert server._folder.socket_folder.exists()
+    assert socket_folder_of(server).exists()
 
 
 async def test_a_folder_that_this_process_uses_already_is_refused(folder: Path) -> None:
@@ -315,6 +320,19 @@ async def test_a_folder_that_another_process_uses_is_refused(folder: Path) -> No
             await EmbeddedPostgres(folder).start()
         parent.kill()
         until_gone(pid)
+
+
+@pytest.mark.parametrize("name", ['5 % of "it\'s" ü + &', "one, two"])
+async def test_a_folder_may_have_any_name(tmp_path_factory: pytest.TempPathFactory, name: str) -> None:
+    folder = tmp_path_factory.mktemp("x") / name  # a short path, so that the socket is in it
+    async with EmbeddedPostgres(folder, PostgresOptions(durable=False)) as server:
+        assert await query(server.dsn, "SELECT 1") == 1
+
+
+async def test_an_empty_process_file_is_survived(folder: Path) -> None:
+    (folder / "data" / "postmaster.pid").touch()
+    async with EmbeddedPostgres(folder) as server:
+        assert await query(server.dsn, "SELECT 1") == 1
 
 
 @contextmanager
@@ -398,7 +416,14 @@ async def test_root_without_user_namespaces_runs_it_as_a_user_of_its_own(
         assert owner(Path("/proc", str(server.pid))) == user
 
 
-@NOT_AS_ROOT
-def test_a_database_of_another_user_is_refused() -> None:
-    with pytest.raises(StoreUnavailable, match="belongs to user 0"):
-        choose_account(Path("/usr"))
+@pytest.fixture
+def folder_of_another_user(tmp_path: Path) -> Path:
+    if os.geteuid() != 0:
+        return Path("/usr")
+    os.chown(tmp_path, 12345, 12345)
+    return tmp_path
+
+
+def test_a_database_of_another_user_is_refused(folder_of_another_user: Path) -> None:
+    with pytest.raises(StoreUnavailable, match=r"belongs to user \d+, not to \d+"):
+        choose_account(folder_of_another_user)

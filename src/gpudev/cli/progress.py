@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from rich.status import Status
 
 
+WAITING = "Waiting"
+
+
 class Progress(Protocol):
     def tell(self, line: str) -> None:
         """Something happened; it stays to be read."""
@@ -47,6 +50,7 @@ class LiveProgress:
 
     def tell(self, line: str) -> None:
         self._console.print(line)
+        self._status.update(WAITING)
 
     def update(self, line: str) -> None:
         from rich.text import Text
@@ -62,5 +66,5 @@ def open_progress(*, live: bool) -> Iterator[Progress]:
     from rich.console import Console
 
     console = Console(stderr=True, highlight=False, markup=False)
-    with console.status("Waiting") as status:
+    with console.status(WAITING) as status:
         yield LiveProgress(console, status)

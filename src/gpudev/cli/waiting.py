@@ -10,21 +10,19 @@ from gpudev.client.session import ENDED, Client
 from gpudev.client.sse import PLACE_KIND
 from gpudev.wire.jobs import JobDetail, JobEvent
 
-WAITING = ("pending", "queued")
-
 
 def wait_until_active(client: Client, reservation_id: str, progress: Progress, *, verbose: bool) -> JobDetail:
-    """Tell what happens and keep the place in the queue up to date; ETAs age, so heartbeats refresh them."""
-    is_waiting = True
+    """Tell what happens, and in the queue the place there, looked up again at each heartbeat."""
+    is_queued = False
     for event in client.events(reservation_id):
         if event is not None:
-            is_waiting = event.status in WAITING
+            is_queued = event.status == "queued"
             if event.kind != PLACE_KIND:
                 progress.tell(format_event(event, read_now(), verbose=verbose))
             if event.kind == "active":
                 break
             _check_not_ended(event)
-        if is_waiting:
+        if is_queued:
             progress.update(format_waiting(client.get(reservation_id), read_now()))
     return client.get(reservation_id)
 

@@ -13,6 +13,7 @@ import ssl
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Self
 from urllib.parse import urlsplit
 
 from gpudev import __version__
@@ -80,6 +81,12 @@ class Http:
         self._port = parts.port or DEFAULT_PORTS[parts.scheme]
         self._prefix = parts.path
         self._kept: http.client.HTTPConnection | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     @property
     def authority(self) -> str:

@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import Self, TypeVar
 from urllib.parse import quote, urlencode
 
 from gpudev.client import codec, sse
@@ -46,6 +46,12 @@ class Client:
     def at(cls, surroundings: Surroundings) -> Client:
         """A client of the server that the user's configuration names."""
         return cls(find_target(surroundings), Credentials(surroundings.credentials_file))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def reserve(self, request: SubmitRequest, *, idempotency_key: str | None = None) -> SubmitResponse:
         """Ask for GPUs. With the same key, asking twice is one request."""

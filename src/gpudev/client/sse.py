@@ -1,11 +1,10 @@
-"""Server-Sent Events: the stream's lines to messages, and a stream that survives its connection."""
+"""Server-Sent Events: the stream's lines to events, and a stream that survives its connection."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 
 from gpudev.client import codec
 from gpudev.client.errors import TimedOut, Unreachable
@@ -23,12 +22,6 @@ LAST_KIND = "cleaned"
 
 PLACE_KIND = "position"
 """Not an event of the history: only where a waiting reservation stands now. It has no number of its own."""
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    event: str
-    data: str
 
 
 class Deadline:
@@ -53,8 +46,8 @@ Connect = Callable[[int, float], AbstractContextManager[Iterable[str]]]
 def follow(connect: Connect, deadline: Deadline, after: int = 0) -> Iterator[JobEvent | None]:
     """Every event after a number, once and in order, then live ones; moves in the queue in between.
 
-    None is a heartbeat: still there, nothing new. Ends after the last event of all. Raises `TimedOut` at the deadline, and `Unreachable` when the server
-    stays away.
+    None is a heartbeat: still there, nothing new. Ends after the last event of all. Raises `TimedOut` at
+    the deadline, and `Unreachable` when the server stays away.
     """
     last = after
     patience = Deadline(PATIENCE_SECONDS)
@@ -78,28 +71,26 @@ def follow(connect: Connect, deadline: Deadline, after: int = 0) -> Iterator[Job
         time.sleep(deadline.at_most(RECONNECT_PAUSE))
 
 
-def parse(lines: Iterable[str]) -> Iterator[Message | None]:
-    """Messages as they end, and None for each comment, which is what heartbeats are."""
-    event, data = "message", list[str]()
+def parse(lines: Iterable[str]) -> Iterator[str | None]:
+    """The data of each message as it ends, and None for each comment, which is what heartbeats are.
+
+    Our data says its number and kind itself, so the fields `id` and `event` are not looked at.
+    """
+    data: list[str] = []
     for line in lines:
         if line.startswith(":"):
             yield None
-        elif not line:
-            if data:
-                yield Message(event, "\n".join(data))
-            event, data = "message", []
-        else:
-            field, _, value = line.partition(":")
-            if field == "event":
-                event = value.removeprefix(" ")
-            elif field == "data":
-                data.append(value.removeprefix(" "))
+        elif line.startswith("data:"):
+            data.append(line.removeprefix("data:").removeprefix(" "))
+        elif not line and data:
+            yield "\n".join(data)
+            data = []
 
 
 def _read_connection(connect: Connect, last: int, deadline: Deadline) -> Iterator[JobEvent | None]:
     with connect(last, deadline.at_most(SILENCE_SECONDS)) as lines:
-        for message in parse(lines):
-            yield codec.loads(JobEvent, message.data) if message else None
+        for data in parse(lines):
+            yield None if data is None else codec.loads(JobEvent, data)
 
 
 def _check(deadline: Deadline) -> None:

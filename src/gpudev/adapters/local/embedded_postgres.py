@@ -56,7 +56,7 @@ class PostgresOptions:
     """How long each may take: the end of a predecessor, and the start with the recovery after a crash."""
     stop_within: timedelta = timedelta(seconds=20)
     short_folder: Path = Path("/tmp")  # noqa: S108  # what is made there is private, see PostgresFolder
-    """Where the socket goes when the path of the folder is too long for one."""
+    """Where the socket goes when the path of the folder does not do for one."""
 
     def settings(self) -> dict[str, str]:
         """PostgreSQL's own settings; the names are those of its manual."""
@@ -97,7 +97,7 @@ class EmbeddedPostgres:
     def dsn_of(self, database: str) -> str:
         """The address of another database of the same server."""
         socket = {"host": os.fspath(self._folder.socket_folder), "port": self._folder.port}
-        return f"postgresql://{ROLE}@/{quote(database)}?{urlencode(socket)}"
+        return f"postgresql://{ROLE}@/{quote(database)}?{urlencode(socket, quote_via=quote)}"
 
     @property
     def pid(self) -> int | None:
@@ -177,7 +177,7 @@ class EmbeddedPostgres:
     def _spawn(self, account: Account, server_lock: int) -> ChildProcess:
         folder = self._folder
         folder.write_access_rules(tcp=self._options.tcp is not None)
-        folder.remove_reused_process_file()
+        folder.remove_stale_process_file()
         settings = self._options.settings() | {
             "unix_socket_directories": os.fspath(folder.prepare_socket_folder()),
             "hba_file": os.fspath(folder.access_rules),

@@ -1,9 +1,9 @@
 """A fleet file: simulated nodes, written down in TOML.
 
-    [[nodes]]
-    type = "a100"      # a type of the catalogue
-    count = 2          # how many such nodes; 1 if left out
-    gpus = 8           # GPUs of each; as the catalogue says if left out
+[[nodes]]
+type = "a100"      # a type of the catalogue
+count = 2          # how many such nodes; 1 if left out
+gpus = 8           # GPUs of each; as the catalogue says if left out
 """
 
 from __future__ import annotations
@@ -74,15 +74,15 @@ def _read_group(place: _Place, table: object, base: Catalogue) -> NodeGroup:
 def _read_type(place: _Place, value: Any, base: Catalogue) -> GpuType:
     found = base.find(value) if isinstance(value, str) else None
     if found is None:
-        raise place.refuse(f"type = {value!r} is not a GPU type.", f"The types are {_in_words(base.by_name)}.")
+        raise place.refuse(
+            f"type = {value!r} is not a GPU type.", f"The types are {_in_words(base.by_name)}."
+        )
     return found
 
 
 def _read_gpus(place: _Place, table: Mapping[str, Any], gpu_type: GpuType) -> int:
     if not gpu_type.is_cpu_only:
-        return _read_number(
-            place, table, "gpus", default=gpu_type.gpus_per_node, highest=MAX_GPUS_PER_NODE
-        )
+        return _read_number(place, table, "gpus", default=gpu_type.gpus_per_node, highest=MAX_GPUS_PER_NODE)
     if "gpus" in table:
         raise place.refuse(f"{gpu_type.name} nodes have no GPUs.", "Leave gpus out.")
     return 0

@@ -13,11 +13,14 @@ import os
 import select
 import subprocess
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 
 from gpudev.adapters.local import linux
 from gpudev.adapters.local.sandbox import HOME, Sandbox, bubblewrap_arguments, etc_files
 
 _SECONDS_TO_START = 15
+_BUBBLEWRAP = "bwrap"
 _HOLDER = ("/bin/cat",)
 _HELLO = b"\n"
 
@@ -26,12 +29,16 @@ class SandboxFailed(Exception):
     """bubblewrap did not make the sandbox; its own words went to standard error."""
 
 
+@dataclass(frozen=True, slots=True)
 class Holder:
-    """A running holder. `release` is the end of the pipe that keeps it running."""
+    """A running holder."""
 
-    def __init__(self, init_pid: int, release: int) -> None:
-        self.init_pid = init_pid
-        self.release = release
+    monitor: subprocess.Popen[bytes]
+    """bubblewrap itself, outside; a child of ours to be reaped."""
+    init_pid: int
+    """The first process of the sandbox, as seen from outside: killing it ends everything inside."""
+    lifeline: int
+    """The end of the pipe that keeps the holder running."""
 
 
 class Namespaces:
@@ -43,7 +50,9 @@ class Namespaces:
     """
 
     def __init__(self, pid: int) -> None:
-        self._descriptors = {kind: _open_namespace(pid, kind) for kind in ("mnt", "pid", "ipc", "uts", "user")}
+        self._descriptors = {
+            kind: _open_namespace(pid, kind) for kind in ("mnt", "pid", "ipc", "uts", "user")
+        }
         self._owner = linux.open_owner_namespace(self._descriptors["mnt"])
 
     def enter_for_children(self) -> None:
@@ -75,8 +84,8 @@ def start_holder(sandbox: Sandbox) -> Holder:
     with _in_memory(etc_files(sandbox)) as data:
         arguments = "\0".join([*bubblewrap_arguments(sandbox, data), ""])
         with _memory_file(arguments) as listed:
-            subprocess.Popen(
-                ["bwrap", "--info-fd", str(info_write), "--args", str(listed), "--", *_HOLDER],
+            monitor = subprocess.Popen(
+                [_BUBBLEWRAP, "--info-fd", str(info_write), "--args", str(listed), "--", *_HOLDER],
                 stdin=hold_read,
                 stdout=echo_write,
                 pass_fds=(info_write, listed, *data.values()),
@@ -88,7 +97,7 @@ def start_holder(sandbox: Sandbox) -> Holder:
     if not _echoes(echo_read):
         raise SandboxFailed
     os.close(echo_read)
-    return Holder(json.loads(info)["child-pid"], hold_write)
+    return Holder(monitor, json.loads(info)["child-pid"], hold_write)
 
 
 def enter_sandbox(namespaces: Namespaces, sandbox: Sandbox) -> None:
@@ -104,7 +113,7 @@ def _open_namespace(pid: int, kind: str) -> int:
 
 
 def _is_ours(user_namespace: int) -> bool:
-    theirs, ours = os.fstat(user_namespace), os.stat("/proc/self/ns/user")
+    theirs, ours = os.fstat(user_namespace), Path("/proc/self/ns/user").stat()
     return (theirs.st_dev, theirs.st_ino) == (ours.st_dev, ours.st_ino)
 
 

@@ -50,7 +50,7 @@ def find_parent(pid: int) -> int | None:
 
 
 def list_pids() -> tuple[int, ...]:
-    return tuple(int(entry) for entry in os.listdir("/proc") if entry.isdecimal())
+    return tuple(int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdecimal())
 
 
 class HeldProcess:

@@ -33,9 +33,10 @@ _PROBE_SECONDS = 20
 
 
 def probe_isolation() -> Isolation:
-    """The best that works here. The sandbox is really made and entered, in the mode that would be used:
+    """The best that works here.
 
-    that the program is installed says little, since user namespaces or mounts may be forbidden.
+    A sandbox is really made and entered, in the mode that would be used: that bubblewrap is installed
+    says little, since user namespaces or mounts may be forbidden.
     """
     program = [sys.executable, "-P", "-m", "gpudev.adapters.local.sandbox_probe"]
     try:

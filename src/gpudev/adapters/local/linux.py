@@ -62,7 +62,7 @@ def hide_from_debuggers() -> None:
 
 
 def give_up_privileges(user_id: int | None = None) -> None:
-    """Become the given user, if any, and drop every capability for good: no set-uid program gives one back."""
+    """Become the given user, if any, and drop all capabilities for good: no set-uid program helps."""
     for capability in range(_HIGHEST_CAPABILITY + 1):
         if _libc.prctl(_PR_CAPBSET_READ, capability, 0, 0, 0) == 1:
             _prctl(_PR_CAPBSET_DROP, capability)

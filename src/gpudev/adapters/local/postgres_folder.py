@@ -3,7 +3,7 @@
     <folder>/               0700
         data/               PostgreSQL's own; it appears complete or not at all
         data.new/           a first start that has not finished, or was killed: removed by the next one
-        socket/             the unix socket, unless the path is too long for one (see `socket_folder`)
+        socket/             the unix socket, unless the path does not do for one (see `socket_folder`)
         pg_hba.conf         written at every start
         postgres.log        and postgres.log.1, the one before
         supervisor.lock     held by the process that looks after the server
@@ -42,7 +42,7 @@ _LOCK_POLL = timedelta(milliseconds=10)
 class PostgresFolder:
     path: Path
     short: Path
-    """Where the socket goes when `path` is too deep."""
+    """Where the socket goes when `path` does not do for one."""
     port: int = SOCKET_PORT
     """Part of the socket's name, whether or not anything listens on that port."""
 
@@ -71,7 +71,8 @@ class PostgresFolder:
     def socket_folder(self) -> Path:
         """The same one at every start: in this folder, or under a short name derived from its path."""
         beside = self.path / "socket"
-        if len(os.fsencode(beside)) <= _LONGEST_SOCKET_FOLDER:
+        # A comma would begin the next one in a list of folders, in the server's settings and in addresses.
+        if len(os.fsencode(beside)) <= _LONGEST_SOCKET_FOLDER and "," not in os.fspath(beside):
             return beside
         digest = hashlib.sha256(os.fsencode(self.path)).hexdigest()[:16]
         return self.short / f"gpu-dev-{digest}"
@@ -131,16 +132,17 @@ class PostgresFolder:
     def write_access_rules(self, *, tcp: bool) -> None:
         self.access_rules.write_text(_LOCAL_RULE + (_TCP_RULE if tcp else ""))
 
-    def remove_reused_process_file(self) -> None:
-        """Remove the process file if its number now belongs to another program.
+    def remove_stale_process_file(self) -> None:
+        """Remove the process file if it is empty, or if its number now belongs to another program.
 
-        PostgreSQL recognises a dead process by itself, but takes any live one with that number for its
-        predecessor; after a reboot or in a new container the same small numbers come again.
+        PostgreSQL recognises a dead process by itself. But it stops at an empty file, left by a kill in the
+        moment of its making, and takes any live process with that number for its predecessor; after a reboot
+        or in a new container the same small numbers come again. We hold the server's lock, so we know better.
         """
         pid = _first_word(self.process_file)
-        command = _first_word(Path("/proc", pid, "comm")) if pid else ""
-        if command and command != "postgres":
-            self.process_file.unlink()
+        program = _first_word(Path("/proc", pid, "comm")) if pid else ""
+        if not pid or program not in {"", "postgres"}:
+            self.process_file.unlink(missing_ok=True)
 
     def says_ready(self, pid: int) -> bool:
         """Whether the server with this process id accepts connections; `pg_ctl` looks at the same lines."""

@@ -10,8 +10,8 @@ PostgreSQL refuses to run as root, and `initdb` refuses a user id that has no na
                      user id of its own, and the one capability to reach a state folder (or a Python
                      environment) below a private home.
 
-Which one made a data folder is recorded by the folder's owner, so the record cannot disagree with the files:
-root's own was made in a namespace, anybody else's belongs to the user to run as.
+Which one made a data folder is recorded by the folder's owner, so the record cannot disagree with the files.
+A folder of anybody else is refused, even to root: its settings can make the server run any code.
 """
 
 from __future__ import annotations
@@ -76,9 +76,8 @@ def choose_account(data: Path) -> Account:
     namespaced = Account(user, group, _in_namespace())
     if _runs(namespaced):
         return namespaced
-    dedicated = Account(_DEDICATED_USER, _DEDICATED_USER, _as_user(_DEDICATED_USER, _DEDICATED_USER))
-    if user == _ROOT and _runs(dedicated):
-        return dedicated
+    if user == _ROOT and _runs(_dedicated()):
+        return _dedicated()
     raise StoreUnavailable(
         f"PostgreSQL cannot run as user {user}: neither `unshare --user` nor `setpriv --reuid` works here.",
         hint="Run gpu-dev as a normal user.",
@@ -97,12 +96,16 @@ def _owner(data: Path) -> Account:
     if status.st_uid == user:
         direct = user != _ROOT and _has_name(user)
         return Account(user, status.st_gid, () if direct else _in_namespace())
-    if user == _ROOT:
-        return Account(status.st_uid, status.st_gid, _as_user(status.st_uid, status.st_gid))
+    if user == _ROOT and status.st_uid == _DEDICATED_USER:
+        return _dedicated()
     raise StoreUnavailable(
         f"The database in {data} belongs to user {status.st_uid}, not to {user}.",
         hint="Run gpu-dev as the user who made it, or choose another state folder.",
     )
+
+
+def _dedicated() -> Account:
+    return Account(_DEDICATED_USER, _DEDICATED_USER, _as_user(_DEDICATED_USER, _DEDICATED_USER))
 
 
 def _in_namespace() -> tuple[str, ...]:

@@ -104,15 +104,14 @@ class Records:
         records = (self.files_of(name).find_record() for name in names)
         return tuple(record for record in records if record is not None)
 
-    def remove(self, record: Record) -> None:
-        """Take the record away at once, then what else the server left, its workspace included."""
+    def set_aside(self, record: Record) -> None:
+        """Take the record away; what else the server left, its workspace included, is for `sweep`."""
         aside = self._servers / f"{_LEAVING}{record.id8}-{record.uid}"
         self.files_of(record.id8).directory.rename(aside)
         _sync_directory(self._servers)
-        _remove_tree(aside)
 
     def sweep(self) -> None:
-        """Remove what a removal that was interrupted has left."""
+        """Remove what deleted servers have left."""
         for leftover in self._servers.glob(f"{_LEAVING}*"):
             _remove_tree(leftover)
 
@@ -153,15 +152,8 @@ def _sync_directory(directory: Path) -> None:
 
 def _remove_tree(tree: Path) -> None:
     """Remove everything, also below directories that their owner has closed to everybody."""
-
-    def open_and_retry(function: Callable[[str], object], path: str, _error: object) -> None:
-        parent = os.path.dirname(path)
-        for closed in (parent, path):
-            if os.path.isdir(closed) and not os.path.islink(closed):
-                os.chmod(closed, 0o700)
-        if function in (os.rmdir, os.unlink):
-            function(path)
-        else:
-            shutil.rmtree(path)
-
-    shutil.rmtree(tree, onerror=open_and_retry)
+    for directory, names, _ in os.walk(tree):
+        for path in (Path(directory, name) for name in names):
+            if not path.is_symlink():
+                path.chmod(0o700)
+    shutil.rmtree(tree)

@@ -98,8 +98,8 @@ def _system(sandbox: Sandbox) -> Iterator[str]:
     for path in (*_SYSTEM_PATHS, *sandbox.read_only_paths):
         yield from ("--ro-bind-try", path, path)
     for path in _MERGED_PATHS:
-        if os.path.islink(path):
-            yield from ("--symlink", os.readlink(path), path)
+        if Path(path).is_symlink():
+            yield from ("--symlink", str(Path(path).readlink()), path)
         else:
             yield from ("--ro-bind-try", path, path)
 
@@ -122,7 +122,7 @@ def _devices(paths: tuple[str, ...]) -> Iterator[str]:
 
 
 def _directory(target: str, source: Path) -> Iterator[str]:
-    parent = os.path.dirname(target)
+    parent = str(Path(target).parent)
     if parent != "/":
         yield from ("--perms", "0755", "--dir", parent)
     yield from ("--bind", str(source), target)
@@ -130,7 +130,7 @@ def _directory(target: str, source: Path) -> Iterator[str]:
 
 def _files(data: Mapping[str, int]) -> Iterator[str]:
     for path, descriptor in data.items():
-        if os.path.exists(path):
+        if Path(path).exists():
             yield from ("--perms", "0644", "--ro-bind-data", str(descriptor), path)
 
 

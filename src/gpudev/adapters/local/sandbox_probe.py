@@ -35,6 +35,8 @@ def _try_in(directory: Path) -> int:
             master, _ = os.openpty()
             os._exit(0 if os.isatty(master) else 1)
         _, status = os.waitpid(child, 0)
+        os.close(holder.lifeline)
+        holder.monitor.wait()
     except (OSError, SandboxFailed) as error:
         sys.stderr.write(f"{error!r}\n")
         return 1

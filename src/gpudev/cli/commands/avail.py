@@ -20,7 +20,8 @@ def command(output: Output) -> None:
     from gpudev.cli.render.data import format_json, format_yaml
     from gpudev.client import session
 
-    answer = session.connect().availability()
+    with session.connect() as client:
+        answer = client.availability()
     match output.format:
         case "json":
             put(format_json(answer))

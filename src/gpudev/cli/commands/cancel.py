@@ -44,16 +44,16 @@ def command(
         raise click.UsageError("Say which: one or more IDs, or --all.", context)
     if everything and not yes and not can_ask():
         raise click.UsageError("There is nobody to ask here: add --yes to cancel all.", context)
-    client = session.connect()
-    jobs = _list_live(client) if everything else [client.get(reservation) for reservation in reservations]
-    live = _without_ended(jobs)
-    if live and can_ask() and not yes and not _confirm(live):
-        context.exit(1)
-    try:
-        ended = _cancel(client, live, wait=not no_wait)
-    except KeyboardInterrupt:
-        say("\nThe cancellation goes on. See it with: gpu-dev list --all")
-        context.exit(INTERRUPTED)
+    with session.connect() as client:
+        jobs = _list_live(client) if everything else [client.get(given) for given in reservations]
+        live = _without_ended(jobs)
+        if live and can_ask() and not yes and not _confirm(live):
+            context.exit(1)
+        try:
+            ended = _cancel(client, live, wait=not no_wait)
+        except KeyboardInterrupt:
+            say("\nThe cancellation goes on. See it with: gpu-dev list --all")
+            context.exit(INTERRUPTED)
     _print_result(ended, output)
 
 

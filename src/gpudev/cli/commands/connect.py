@@ -45,19 +45,18 @@ def command(context: click.Context, reservation: str | None) -> None:
     """Open a shell on a dev server, or run COMMAND there.
 
     Without ID: your only active reservation. One word after -- is given to the remote shell as it stands
-    (-- 'cd src && make'); several arrive as you typed them (-- python -c 'put(1)'). The exit code is
+    (-- 'cd src && make'); several arrive as you typed them (-- python -c 'print(1)'). The exit code is
     that of the command.
     """
     from gpudev.client import session, ssh
     from gpudev.client.config import read_surroundings
 
     surroundings = read_surroundings()
-    client = session.connect(surroundings)
-    job = client.get(reservation) if reservation else _get_only_active(client)
+    with session.connect(surroundings) as client:
+        job = client.get(reservation) if reservation else _get_only_active(client)
     if job.status in session.ENDED:
         ssh.delete_config(surroundings, job.job_id)
     config = ssh.write_config(surroundings, client.target.api_url, _check_active(job))
-    client.close()
     _become_ssh(config, ssh.host_alias(job.job_id), context.meta[REMOTE_COMMAND])
 
 

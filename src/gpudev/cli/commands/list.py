@@ -36,9 +36,9 @@ def command(output: Output, *, statuses: tuple[str, ...], everything: bool, limi
     from gpudev.client.config import read_surroundings
 
     surroundings = read_surroundings()
-    client = session.connect(surroundings)
     is_plain = not statuses and not everything
-    page = client.list(statuses=session.LIVE if is_plain else statuses, limit=limit)
+    with session.connect(surroundings) as client:
+        page = client.list(statuses=session.LIVE if is_plain else statuses, limit=limit)
     if is_plain and len(page.jobs) == page.total:
         live_ids = [job.job_id for job in page.jobs]
         ssh.delete_stale_configs(surroundings, client.target.api_url, live_ids)

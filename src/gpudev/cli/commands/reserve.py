@@ -13,8 +13,6 @@ from gpudev.cli.output import Output, json_option, pass_output, put, say
 from gpudev.cli.screen import can_ask, can_draw
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from gpudev.cli.choices import Choice
     from gpudev.client.config import Surroundings
     from gpudev.client.session import Client
@@ -81,22 +79,19 @@ def _reserve(context: click.Context, wish: Wish, output: Output) -> None:
     from gpudev.client.config import read_surroundings
 
     surroundings = read_surroundings()
-    client = session.connect(surroundings)
-    choice = _choose(wish, client)
-    reservation_id = client.reserve(_request(wish, choice, surroundings)).reservation_id
-    short = ssh.id8(reservation_id)
-    say(f"Asked for {_describe(choice)}: reservation {short}.")
-    try:
-        if wish.no_wait:
-            put(format_json(client.get(reservation_id)) if output.as_json else short)
-            return
-        job = _wait(client, reservation_id, surroundings, verbose=wish.verbose)
-    except KeyboardInterrupt:
-        say(f"\nReservation {short} goes on. See it with: gpu-dev show {short}")
-        say(f"Cancel it with: gpu-dev cancel {short}")
-        context.exit(INTERRUPTED)
-    config = ssh.write_config(surroundings, client.target.api_url, job)
-    put(format_json(job) if output.as_json else _ready(job, config, choice))
+    with session.connect(surroundings) as client:
+        choice = _choose(wish, client)
+        reservation_id = client.reserve(_request(wish, choice, surroundings)).reservation_id
+        short = ssh.id8(reservation_id)
+        say(f"Asked for {_describe(choice)}: reservation {short}.")
+        try:
+            job = _get_or_wait(wish, client, reservation_id, surroundings)
+        except KeyboardInterrupt:
+            say(f"\nReservation {short} goes on. See it with: gpu-dev show {short}")
+            say(f"Cancel it with: gpu-dev cancel {short}")
+            context.exit(INTERRUPTED)
+    text = short if wish.no_wait else _ready(job, choice, surroundings, client.target.api_url)
+    put(format_json(job) if output.as_json else text)
 
 
 def _choose(wish: Wish, client: Client) -> Choice:
@@ -125,12 +120,14 @@ def _request(wish: Wish, choice: Choice, surroundings: Surroundings) -> SubmitRe
     )
 
 
-def _wait(client: Client, reservation_id: str, surroundings: Surroundings, *, verbose: bool) -> JobDetail:
+def _get_or_wait(wish: Wish, client: Client, reservation_id: str, surroundings: Surroundings) -> JobDetail:
     from gpudev.cli.progress import open_progress
     from gpudev.cli.waiting import wait_until_active
 
+    if wish.no_wait:
+        return client.get(reservation_id)
     with open_progress(live=can_draw(surroundings)) as progress:
-        return wait_until_active(client, reservation_id, progress, verbose=verbose)
+        return wait_until_active(client, reservation_id, progress, verbose=wish.verbose)
 
 
 def _describe(choice: Choice) -> str:
@@ -141,8 +138,11 @@ def _describe(choice: Choice) -> str:
     return f"{gpus} for {format_hours(choice.hours)}"
 
 
-def _ready(job: JobDetail, config: Path, choice: Choice) -> str:
+def _ready(job: JobDetail, choice: Choice, surroundings: Surroundings, api_url: str) -> str:
+    """Leaves the SSH files behind, so that the commands it names work."""
     from gpudev.cli.render.reservations import format_ready
     from gpudev.cli.render.times import read_now
+    from gpudev.client.ssh import write_config
 
+    config = write_config(surroundings, api_url, job)
     return format_ready(job, read_now(), config, simulated=choice.simulated)

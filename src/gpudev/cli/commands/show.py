@@ -21,5 +21,6 @@ def command(output: Output, reservation: str) -> None:
     from gpudev.cli.render.times import read_now
     from gpudev.client import session
 
-    job = session.connect().get(reservation)
+    with session.connect() as client:
+        job = client.get(reservation)
     put(format_json(job) if output.as_json else format_detail(job, read_now()))

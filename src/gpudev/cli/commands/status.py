@@ -16,5 +16,6 @@ def command(output: Output) -> None:
     from gpudev.cli.render.data import format_json
     from gpudev.client import session
 
-    status = session.connect().status()
+    with session.connect() as client:
+        status = client.status()
     put(format_json(status) if output.as_json else format_status(status))

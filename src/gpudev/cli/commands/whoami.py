@@ -15,8 +15,8 @@ def command(output: Output) -> None:
     from gpudev.cli.render.data import format_json
     from gpudev.client import codec, session
 
-    client = session.connect()
-    user, target = client.whoami(), client.target
+    with session.connect() as client:
+        user, target = client.whoami(), client.target
     if output.as_json:
         where = {"api_url": target.api_url, "environment": target.environment}
         put(format_json({**codec.encode(user), **where}))

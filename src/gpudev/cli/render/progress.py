@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
-from gpudev.cli.render.reservations import format_place
-from gpudev.cli.render.times import Now, format_moment, format_span
+from gpudev.cli.render.times import Now, format_moment
 from gpudev.wire.jobs import JobDetail, JobEvent
 
 
@@ -14,14 +11,12 @@ def format_event(event: JobEvent, now: Now, *, verbose: bool) -> str:
     line = f"{event.kind.capitalize()}: {event.message}"
     if not verbose:
         return line
-    elapsed = format_span(timedelta(seconds=event.elapsed_seconds))
-    return f"{format_moment(event.at, now)} +{elapsed}  {line}"
+    return f"{format_moment(event.at, now)} (+{event.elapsed_seconds:.1f} s) {line}"
 
 
 def format_waiting(job: JobDetail, now: Now) -> str:
-    """Where the reservation stands just now, with the reason."""
-    if job.status == "queued":
-        place = format_place(job, now)
-        why = f" {job.current_detailed_status}" if job.current_detailed_status else ""
-        return f"In the queue: {place}.{why}"
-    return job.current_detailed_status or f"The reservation is {job.status}."
+    """The place in the queue and the reason. No countdown: the line changes only when the plan does."""
+    place = f"position {job.queue_position}" if job.queue_position else "waiting"
+    start = f"starts about {format_moment(job.estimated_start_at, now)}" if job.estimated_start_at else ""
+    line = f"In the queue: {place}, {start or 'start not known yet'}."
+    return f"{line} {job.current_detailed_status}" if job.current_detailed_status else line

@@ -1,0 +1,63 @@
+"""Who has which GPU: counted from the records alone, so that it is right after any restart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gpudev.adapters.local.fleet import Fleet, LocalNode
+from gpudev.adapters.local.gpu import LocalGpu
+from gpudev.adapters.local.record import Record
+from gpudev.domain.capacity import Node
+from gpudev.domain.server import ServerSpec
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    gpus: tuple[LocalGpu, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NoRoom:
+    why: str
+
+
+Allotment = Given | NoRoom
+
+
+def list_nodes(fleet: Fleet, records: Iterable[Record]) -> tuple[Node, ...]:
+    placed = [record for record in records if record.is_placed]
+    return tuple(
+        Node(
+            name=node.name,
+            gpu_type=node.gpu_type,
+            slots=node.slots,
+            free_slots=max(0, node.slots - _count_taken(node, placed)),
+            is_simulated=node.is_simulated,
+        )
+        for node in fleet.nodes
+    )
+
+
+def allot(fleet: Fleet, records: Iterable[Record], spec: ServerSpec) -> Allotment:
+    """The lowest free GPUs of the node that the spec names."""
+    node = fleet.find_node(spec.node)
+    if node is None or node.gpu_type != spec.gpu_type:
+        return NoRoom(f"There is no {spec.gpu_type} node {spec.node} here.")
+    placed = [record for record in records if record.is_placed and record.spec.node == node.name]
+    taken = {gpu.visible_name for record in placed for gpu in record.gpus}
+    free = [gpu for gpu in node.gpus if gpu.visible_name not in taken]
+    free_slots = len(free) if node.gpus else node.slots - _count_taken(node, placed)
+    if free_slots < _slots_of(spec):
+        return NoRoom(
+            f"Node {node.name} has {free_slots} of {node.slots} free, and {_slots_of(spec)} are wanted."
+        )
+    return Given(tuple(free[: spec.gpu_count]))
+
+
+def _count_taken(node: LocalNode, placed: Iterable[Record]) -> int:
+    return sum(_slots_of(record.spec) for record in placed if record.spec.node == node.name)
+
+
+def _slots_of(spec: ServerSpec) -> int:
+    return spec.gpu_count or 1

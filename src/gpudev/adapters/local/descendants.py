@@ -1,0 +1,66 @@
+"""Ending everything that came from one process, where there is no sandbox to end as a whole."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from pathlib import Path
+
+from gpudev.adapters.local.identity import find_parent, identify, list_pids
+from gpudev.domain.names import ReservationId
+
+MARK = "GPU_DEV_RESERVATION_ID"
+"""The environment variable by which strays of a server are known."""
+
+
+def end_descendants(ancestor: int) -> None:
+    """Stop, then kill all descendants, and reap those that are children by now.
+
+    A stopped process cannot fork, so once no new one shows up none can be missed. `ancestor` is the
+    calling process, and a subreaper, so that orphans are still its descendants.
+    """
+    stopped: set[int] = set()
+    while fresh := find_descendants(ancestor) - stopped:
+        for pid in fresh:
+            _send(pid, signal.SIGSTOP)
+        stopped |= fresh
+    for pid in stopped:
+        _send(pid, signal.SIGKILL)
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.wait()
+
+
+def find_descendants(ancestor: int) -> set[int]:
+    parents = {pid: find_parent(pid) for pid in list_pids()}
+    found: set[int] = set()
+    while fresh := {
+        pid for pid, parent in parents.items() if pid not in found and (parent == ancestor or parent in found)
+    }:
+        found |= fresh
+    return {pid for pid in found if identify(pid) is not None}
+
+
+def find_strays(reservation_id: ReservationId) -> set[int]:
+    """Processes that carry the mark of a server, whoever their parent is by now."""
+    mark = f"{MARK}={reservation_id}".encode()
+    return {pid for pid in list_pids() if pid != os.getpid() and mark in _read_environment(pid)}
+
+
+def end_strays(reservation_id: ReservationId) -> None:
+    while strays := {pid for pid in find_strays(reservation_id) if identify(pid) is not None}:
+        for pid in strays:
+            _send(pid, signal.SIGKILL)
+
+
+def _read_environment(pid: int) -> list[bytes]:
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return []
+
+
+def _send(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)

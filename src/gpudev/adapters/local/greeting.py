@@ -1,0 +1,40 @@
+"""What a person reads after logging in."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from gpudev.adapters.local.environment import Account, is_simulated
+from gpudev.adapters.local.isolation import Isolation
+from gpudev.adapters.local.record import Record
+from gpudev.domain.names import id8
+
+
+def compose_greeting(record: Record, account: Account, isolation: Isolation) -> str:
+    spec = record.spec
+    return "\n".join(
+        [
+            f"gpu-dev: {spec.reservation_name} ({id8(spec.reservation_id)}) of {spec.username}",
+            f"  GPUs       {_describe_gpus(record)}",
+            f"  Length     {_describe_length(spec.duration)} from its start; see it with: gpu-dev show",
+            f"  Home       {account.home} is kept; {account.workspace} goes when the reservation ends",
+            f"  Isolation  {isolation.sentence}",
+            *(["  Root       There is no sudo here."] if isolation is Isolation.BUBBLEWRAP else []),
+            "",
+        ]
+    )
+
+
+def _describe_gpus(record: Record) -> str:
+    spec = record.spec
+    if not spec.gpu_count:
+        return f"none ({spec.gpu_type} on {spec.node})"
+    kind = "simulated " if is_simulated(record) else ""
+    note = "; no real GPU is behind them" if kind else ""
+    return f"{spec.gpu_count} {kind}{spec.gpu_type} on {spec.node}{note}"
+
+
+def _describe_length(length: timedelta) -> str:
+    minutes = round(length.total_seconds() / 60)
+    hours, rest = divmod(minutes, 60)
+    return " ".join(part for part in (f"{hours} h" * bool(hours), f"{rest} min" * bool(rest)) if part)

@@ -1,0 +1,187 @@
+"""The keeper of one dev server: it starts the server, stays outside as its parent, and reaps.
+
+It is a fork of the zygote, or this module run as a program where there is no zygote. From the start it
+is in a session of its own, so that neither a terminal's Ctrl-C nor the end of the control plane reaches
+it. It writes down which process stands for the server before that can serve anybody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import pwd
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from gpudev.adapters.local import linux
+from gpudev.adapters.local.descendants import end_descendants
+from gpudev.adapters.local.devserver import DevServer, serve
+from gpudev.adapters.local.environment import Account, build_environment, choose_shell
+from gpudev.adapters.local.greeting import compose_greeting
+from gpudev.adapters.local.holder import Namespaces, enter_sandbox, start_holder
+from gpudev.adapters.local.homes import prepare_home, prepare_workspace
+from gpudev.adapters.local.identity import identify
+from gpudev.adapters.local.isolation import Isolation
+from gpudev.adapters.local.order import SERVING, OrderDescriptors, StartOrder
+from gpudev.adapters.local.record import Record, RunningProcess
+from gpudev.adapters.local.records import Records, ServerFiles
+from gpudev.adapters.local.sandbox import HOME, WORKSPACE, Sandbox, choose_user_id
+from gpudev.adapters.local.sessions import SessionSettings
+from gpudev.domain.errors import Defect
+from gpudev.domain.server import LOGIN
+
+
+def keep(order: StartOrder, descriptors: OrderDescriptors) -> int:
+    """Start the server of this order and return when it has ended.
+
+    The server itself is a fork that comes back from here too, when it has nothing more to serve.
+    """
+    records = Records(order.state_dir)
+    files = records.files_of(order.id8)
+    _speak_into(files.log_path)
+    linux.become_subreaper()
+    record = files.find_record()
+    if record is None:
+        raise Defect(f"There is no record of the dev server {order.id8}.")
+    home = records.home_of(order.id8)
+    if order.isolation is Isolation.BUBBLEWRAP:
+        return _keep_sandboxed(order, descriptors, record, files, home)
+    return _keep_plain(descriptors, record, files, home)
+
+
+def _keep_sandboxed(
+    order: StartOrder, descriptors: OrderDescriptors, record: Record, files: ServerFiles, home: Path
+) -> int:
+    sandbox = _plan_sandbox(order, record, files, home)
+    owner = sandbox.user_id if sandbox.is_made_by_root else None
+    prepare_home(home, owner)
+    prepare_workspace(files.workspace, owner)
+    holder = start_holder(sandbox)
+    _write_down(files, holder.init_pid, Isolation.BUBBLEWRAP)
+    namespaces = Namespaces(holder.init_pid)
+    namespaces.enter_for_children()
+    server = os.fork()
+    if server == 0:
+        # The lifeline stays open here and nowhere else.
+        enter_sandbox(namespaces, sandbox)
+        account = Account(LOGIN, HOME, WORKSPACE, sandbox.shell)
+        return _serve(_plan_server(record, account, Isolation.BUBBLEWRAP), descriptors)
+    namespaces.close()
+    os.close(holder.lifeline)
+    _let_go(descriptors)
+    os.waitpid(server, 0)
+    holder.monitor.wait()
+    return 0
+
+
+def _keep_plain(descriptors: OrderDescriptors, record: Record, files: ServerFiles, home: Path) -> int:
+    prepare_home(home, None)
+    prepare_workspace(files.workspace, None)
+    _write_down(files, os.getpid(), Isolation.NONE)
+    signal.signal(signal.SIGTERM, _stop)
+    keeper = os.getpid()
+    server = os.fork()
+    if server == 0:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        linux.die_with_parent(signal.SIGKILL)
+        if os.getppid() != keeper:
+            return 1
+        account = Account(pwd.getpwuid(os.getuid()).pw_name, str(home), str(files.workspace), choose_shell())
+        os.chdir(home)
+        return _serve(_plan_server(record, account, Isolation.NONE), descriptors)
+    _let_go(descriptors)
+    try:
+        while os.wait()[0] != server:
+            pass
+    except _Stopped:
+        pass
+    finally:
+        end_descendants(os.getpid())
+    return 0
+
+
+class _Stopped(Exception):
+    """The cluster asked for the end."""
+
+
+def _stop(_signal: int, _frame: object) -> None:
+    raise _Stopped
+
+
+def _plan_sandbox(order: StartOrder, record: Record, files: ServerFiles, home: Path) -> Sandbox:
+    return Sandbox(
+        name=record.spec.name,
+        user_id=choose_user_id(order.id8),
+        shell=choose_shell(),
+        home=home,
+        workspace=files.workspace,
+        hidden=order.state_dir,
+        device_paths=tuple(dict.fromkeys(path for gpu in record.gpus for path in gpu.device_paths)),
+        read_only_paths=order.read_only_paths,
+    )
+
+
+def _plan_server(record: Record, account: Account, isolation: Isolation) -> DevServer:
+    environment = build_environment(record, account, cores=len(os.sched_getaffinity(0)))
+    greeting = compose_greeting(record, account, isolation)
+    return DevServer(
+        id8=record.id8,
+        host_key=record.host_key,
+        public_keys=record.spec.ssh_public_keys,
+        sessions=SessionSettings(account, environment, greeting),
+    )
+
+
+def _serve(server: DevServer, descriptors: OrderDescriptors) -> int:
+    linux.hide_from_debuggers()
+    listener = socket.socket(fileno=descriptors.listener)
+    asyncio.run(serve(server, listener, _say_serving(descriptors.status)))
+    return 0
+
+
+def _say_serving(status: int) -> Callable[[], None]:
+    def say() -> None:
+        os.write(status, SERVING)
+        os.close(status)
+
+    return say
+
+
+def _write_down(files: ServerFiles, pid: int, isolation: Isolation) -> None:
+    identity = identify(pid)
+    if identity is None:
+        raise Defect(f"Process {pid} ended before it could be written down.")
+    files.write_process(RunningProcess(identity, isolation))
+
+
+def _let_go(descriptors: OrderDescriptors) -> None:
+    os.close(descriptors.listener)
+    os.close(descriptors.status)
+
+
+def _speak_into(log: Path) -> None:
+    """Standard output and error go to the server's log, and there is no input."""
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    for target in (1, 2):
+        os.dup2(descriptor, target)
+    os.close(descriptor)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.WARNING, format="%(asctime)s %(message)s", force=True
+    )
+
+
+def main() -> int:
+    """`python -m gpudev.adapters.local.keeper ORDER LISTENER STATUS`, in a session of its own."""
+    order, listener, status = sys.argv[1:]
+    return keep(StartOrder.from_json(order), OrderDescriptors(int(listener), int(status)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+"""An order to start one dev server, as it is passed to the process that carries it out."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpudev.adapters.local.isolation import Isolation
+
+
+@dataclass(frozen=True, slots=True)
+class StartOrder:
+    """Which server to start and how; everything else, secrets above all, is in its record."""
+
+    state_dir: Path
+    id8: str
+    isolation: Isolation
+    read_only_paths: tuple[str, ...] = ()
+
+    def to_json(self) -> str:
+        return json.dumps(
+            {
+                "state_dir": str(self.state_dir),
+                "id8": self.id8,
+                "isolation": self.isolation,
+                "read_only_paths": self.read_only_paths,
+            }
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> StartOrder:
+        value = json.loads(text)
+        return cls(
+            state_dir=Path(value["state_dir"]),
+            id8=value["id8"],
+            isolation=Isolation(value["isolation"]),
+            read_only_paths=tuple(value["read_only_paths"]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class OrderDescriptors:
+    """What goes with an order: the socket to listen on, and the pipe on which to say that it serves."""
+
+    listener: int
+    status: int
+
+
+SERVING = b"serving\n"
+"""The one thing that is said on the status pipe; its end without that means that the start failed."""
+
+HELLO = b"ready"
+"""What a zygote says first, once it can take orders."""

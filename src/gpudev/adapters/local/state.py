@@ -1,0 +1,121 @@
+"""The state folder of the one-machine mode: where things are, and which control plane is running.
+
+login            secret that proves a login; whoever can read it is the owner
+control-plane    pid and address of the running `gpu-dev up`, if any
+postgres/        the database
+servers/ homes/  the dev servers and their homes
+logs/ metrics/   of the control plane's processes
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from gpudev.adapters.local.identity import ProcessIdentity, identify
+from gpudev.domain.errors import Conflict, Defect, Invalid
+
+_SECRET_BYTES = 32
+
+
+@dataclass(frozen=True, slots=True)
+class ControlPlaneNote:
+    """Which process runs the control plane, and where it answers."""
+
+    process: ProcessIdentity
+    api_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class StateFolder:
+    path: Path
+
+    @property
+    def postgres(self) -> Path:
+        return self.path / "postgres"
+
+    @property
+    def logs(self) -> Path:
+        return self.path / "logs"
+
+    @property
+    def metrics(self) -> Path:
+        return self.path / "metrics"
+
+    @property
+    def login_file(self) -> Path:
+        return self.path / "login"
+
+    @property
+    def _control_plane(self) -> Path:
+        return self.path / "control-plane"
+
+    def prepare(self) -> None:
+        """Make what is missing, for the owner alone."""
+        try:
+            for folder in (self.path, self.logs, self.metrics):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise Invalid(
+                f"The state folder {self.path} cannot be used: {error.strerror}.",
+                hint="Choose another with --state-dir.",
+                code="bad_state_dir",
+            ) from error
+        self.path.chmod(0o700)
+        if not self.login_file.exists():
+            _write_private(self.login_file, secrets.token_urlsafe(_SECRET_BYTES))
+
+    def read_login_secret(self) -> bytes:
+        return self.login_file.read_bytes().strip()
+
+    def lock(self) -> int:
+        """The right to run the control plane here, held until the descriptor is closed or we end."""
+        descriptor = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(descriptor)
+            running = self.find_running()
+            where = f" at {running.api_url}" if running else ""
+            raise Conflict(
+                f"gpu-dev runs already{where}, with its state in {self.path}.",
+                hint="Use it as it is, or stop it with: gpu-dev down",
+                code="already_running",
+            ) from error
+        return descriptor
+
+    def note_running(self, api_url: str) -> None:
+        process = identify(os.getpid())
+        if process is None:
+            raise Defect("This process cannot find itself in /proc.")
+        _write_private(self._control_plane, json.dumps(asdict(ControlPlaneNote(process, api_url))))
+
+    def forget_running(self) -> None:
+        self._control_plane.unlink(missing_ok=True)
+
+    def find_running(self) -> ControlPlaneNote | None:
+        note = self.find_note()
+        return note if note and identify(note.process.pid) == note.process else None
+
+    def find_note(self) -> ControlPlaneNote | None:
+        """What was noted last, whether that process still runs or was killed."""
+        try:
+            content = json.loads(self._control_plane.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        return ControlPlaneNote(ProcessIdentity(**content["process"]), content["api_url"])
+
+
+def _write_private(path: Path, text: str) -> None:
+    """All or nothing, and never readable by others, not for a moment."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)

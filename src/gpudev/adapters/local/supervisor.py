@@ -1,0 +1,108 @@
+"""Keeps one program of the control plane running: started again whenever it ends by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gpudev.adapters.local.readiness import ENVIRONMENT_NAME, ReadyPipe
+from gpudev.domain.errors import GpuDevError
+
+_SHORT_LIFE_SECONDS = 10.0
+_FIRST_PAUSE_SECONDS = 0.1
+_LONGEST_PAUSE_SECONDS = 5.0
+_STOP_SECONDS = 15.0
+_LOG_LIMIT = 10_000_000
+_TAIL_LINES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    name: str
+    argv: Sequence[str]
+    log: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+    descriptors: Sequence[int] = ()
+    """Open files that the program inherits, such as the socket that it serves."""
+
+
+class Supervisor:
+    """One program. It ends with us: it is told our pid, and asks the kernel for a signal at our death."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._process: asyncio.subprocess.Process | None = None
+        self._stop = asyncio.Event()
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process else None
+
+    async def start(self) -> None:
+        """Return once the program says that it is ready; raise if it ends before that."""
+        _rotate(self._program.log)
+        pipe = await self._spawn()
+        if not await pipe.wait():
+            raise GpuDevError(
+                f"The {self._program.name} did not start: {_tail(self._program.log)}",
+                hint=f"Its log is {self._program.log}",
+                code="start_failed",
+            )
+
+    async def keep_running(self) -> None:
+        """Start it again whenever it ends; at longer and longer intervals if it ends at once."""
+        clock = asyncio.get_running_loop().time
+        pause = 0.0
+        while self._process is not None:
+            since = clock()
+            await self._process.wait()
+            if self._stop.is_set():
+                return
+            was_short = clock() - since < _SHORT_LIFE_SECONDS
+            pause = min(max(pause * 2, _FIRST_PAUSE_SECONDS), _LONGEST_PAUSE_SECONDS) if was_short else 0.0
+            await asyncio.sleep(pause)
+            pipe = await self._spawn()
+            os.close(pipe.read_end)
+
+    async def stop(self) -> None:
+        self._stop.set()
+        if self._process is None or self._process.returncode is not None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            self._process.terminate()
+        try:
+            await asyncio.wait_for(self._process.wait(), _STOP_SECONDS)
+        except TimeoutError:
+            self._process.kill()
+            await self._process.wait()
+
+    async def _spawn(self) -> ReadyPipe:
+        pipe = ReadyPipe.open()
+        own = {"GPU_DEV_PARENT_PID": str(os.getpid()), ENVIRONMENT_NAME: str(pipe.write_end)}
+        with self._program.log.open("ab") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                *self._program.argv,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, **self._program.environment, **own},
+                pass_fds=(*self._program.descriptors, pipe.write_end),
+                # Ctrl-C in the terminal reaches us alone, and we stop the programs in their order.
+                start_new_session=True,
+            )
+        pipe.close_write_end()
+        return pipe
+
+
+def _rotate(log: Path) -> None:
+    if log.exists() and log.stat().st_size > _LOG_LIMIT:
+        log.replace(log.with_suffix(".log.1"))
+
+
+def _tail(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL_LINES:]
+    return " | ".join(lines) or "it left no word"

@@ -1,0 +1,226 @@
+"""Keeping one recorded dev server running: the part that a kubelet plays in a cluster.
+
+The record says what is wanted. A process that is there already, left by an earlier owner of the state
+directory, is adopted; one that ended is started again on the same port, with the same host key and home.
+The listening port is also what keeps two starts of one server apart: only one can have it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import structlog
+
+from gpudev.adapters.local.devserver import banner_of
+from gpudev.adapters.local.ending import end_server
+from gpudev.adapters.local.fleet import Fleet
+from gpudev.adapters.local.gpu import LocalGpu
+from gpudev.adapters.local.identity import HeldProcess, hold
+from gpudev.adapters.local.launcher import Launcher, StartFailed
+from gpudev.adapters.local.order import StartOrder
+from gpudev.adapters.local.record import Record
+from gpudev.adapters.local.records import ServerFiles
+from gpudev.adapters.local.ssh_port import HOST, bind_port, read_banner
+from gpudev.domain.server import ObservedServer, ServerPhase, SshAddress
+
+_log = structlog.get_logger(__name__)
+
+_TRIES_BEFORE_IT_ANSWERED = 5
+_SHORTEST_PAUSE = 0.1
+_LONGEST_PAUSE = 30.0
+_SECONDS_OF_GOOD_HEALTH = 10
+"""A server that ran this long starts again at once; one that keeps ending is given pauses."""
+_ANSWER_PAUSE = 0.25
+_SECONDS_TO_FREE_THE_PORT = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What all servers of a cluster have in common."""
+
+    fleet: Fleet
+    launcher: Launcher
+    starts: asyncio.Semaphore
+    """How many servers may start at the same moment; more would only slow each other down."""
+    on_change: Callable[[Record], None]
+
+
+class Upkeep:
+    """One server: its record, its phase, and the task that keeps it running."""
+
+    def __init__(
+        self, record: Record, order: StartOrder, files: ServerFiles, surroundings: Surroundings
+    ) -> None:
+        self.record = record
+        self._order = order
+        self._files = files
+        self._surroundings = surroundings
+        self._phase = ServerPhase.STARTING if record.is_placed else ServerPhase.UNPLACEABLE
+        self._detail = record.detail
+        self._task: asyncio.Task[None] | None = None
+        self._starting: asyncio.Task[None] | None = None
+        self._log = _log.bind(reservation_id=record.spec.reservation_id, uid=record.uid)
+
+    def observe(self) -> ObservedServer:
+        is_reachable = self.record.is_placed
+        return ObservedServer(
+            reservation_id=self.record.spec.reservation_id,
+            uid=self.record.uid,
+            node=self.record.spec.node,
+            phase=self._phase,
+            address=self._address if is_reachable else None,
+            host_keys=(self.record.public_host_key,) if is_reachable else (),
+            detail=self._detail,
+        )
+
+    async def is_on_disk(self) -> bool:
+        """A fresh look at whether the record is still there."""
+        found = await asyncio.to_thread(self._files.find_record)
+        return found is not None and found.uid == self.record.uid
+
+    async def write_down(self) -> None:
+        await self._write(self.record)
+
+    def begin(self, listener: socket.socket | None = None) -> None:
+        """Keep it running from now on; `listener` has its port if that is bound already."""
+        if self.record.is_placed:
+            self._task = asyncio.create_task(self._run(listener), name=f"upkeep-{self.record.id8}")
+
+    async def pause(self) -> None:
+        """Stop looking after it. The server itself runs on."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+
+    async def end(self) -> None:
+        """Take it down with every process in it. That it is to go is written down first."""
+        self._set_phase(ServerPhase.STOPPING)
+        if not self.record.is_leaving:
+            await self._write(replace(self.record, is_leaving=True))
+        await self.pause()
+        if self._starting is not None:
+            await asyncio.gather(self._starting, return_exceptions=True)
+        if self.record.is_placed:
+            await self._end_processes()
+
+    async def _end_processes(self) -> None:
+        """Until nothing has the port: a start that an earlier owner ordered may still be under way."""
+        reservation_id = self.record.spec.reservation_id
+        deadline = asyncio.get_running_loop().time() + _SECONDS_TO_FREE_THE_PORT
+        while True:
+            await asyncio.to_thread(end_server, reservation_id, self._files.find_process())
+            if _is_free(self.record.port) or asyncio.get_running_loop().time() > deadline:
+                return
+            await asyncio.sleep(_SHORTEST_PAUSE)
+
+    async def _run(self, listener: socket.socket | None) -> None:
+        loop = asyncio.get_running_loop()
+        failures = 0
+        while self._may_try(failures):
+            await asyncio.sleep(_pause_after(failures))
+            try:
+                process = await self._adopt_or_start(listener)
+            except (StartFailed, OSError) as error:
+                failures += 1
+                self._note_failure(error, failures)
+                continue
+            finally:
+                listener = None
+            began = loop.time()
+            await self._follow(process)
+            failures = 0 if loop.time() - began > _SECONDS_OF_GOOD_HEALTH else failures + 1
+        self._set_phase(ServerPhase.FAILED, self._detail)
+
+    def _may_try(self, failures: int) -> bool:
+        """A server that answered once has somebody's work in it: it is never given up."""
+        return self.record.has_answered or failures < _TRIES_BEFORE_IT_ANSWERED
+
+    async def _adopt_or_start(self, listener: socket.socket | None) -> HeldProcess:
+        found = self._find_process()
+        if found is not None:
+            self._log.info("server_adopted", pid=found.identity.pid)
+            return found
+        self._starting = asyncio.create_task(self._start(listener))
+        await asyncio.shield(self._starting)
+        started = self._find_process()
+        if started is None:
+            raise StartFailed
+        self._log.info("server_started", pid=started.identity.pid, port=self.record.port)
+        return started
+
+    def _find_process(self) -> HeldProcess | None:
+        written = self._files.find_process()
+        return hold(written.identity) if written is not None else None
+
+    async def _start(self, listener: socket.socket | None) -> None:
+        async with self._surroundings.starts:
+            with listener or bind_port(self.record.port) as bound:
+                if listener is None:
+                    await asyncio.to_thread(end_server, self.record.spec.reservation_id, None)
+                await self._refresh_gpus()
+                await self._surroundings.launcher.start(self._order, bound)
+
+    async def _refresh_gpus(self) -> None:
+        """After a reboot a real GPU may have another device file."""
+        gpus = tuple(self._refresh(gpu) for gpu in self.record.gpus)
+        if gpus != self.record.gpus:
+            await self._write(replace(self.record, gpus=gpus))
+
+    def _refresh(self, gpu: LocalGpu) -> LocalGpu:
+        present = self._surroundings.fleet.find_gpu(gpu.visible_name)
+        if present is None and not gpu.is_simulated:
+            raise StartFailed(f"The GPU {gpu.visible_name} is no longer on this machine.")
+        return present or gpu
+
+    async def _follow(self, process: HeldProcess) -> None:
+        """Until the process ends; READY from the moment that it answers."""
+        answering = asyncio.create_task(self._wait_for_answer())
+        try:
+            await process.wait()
+            self._log.warning("server_ended", pid=process.identity.pid)
+            self._set_phase(ServerPhase.STARTING, "The dev server ended and is started again.")
+        finally:
+            answering.cancel()
+            await asyncio.gather(answering, return_exceptions=True)
+            process.close()
+
+    async def _wait_for_answer(self) -> None:
+        while (banner := await read_banner(self._address)) != f"SSH-2.0-{banner_of(self.record.id8)}":
+            self._detail = f"It does not answer on SSH yet; port {self.record.port} says {banner!r}."
+            await asyncio.sleep(_ANSWER_PAUSE)
+        if not self.record.has_answered:
+            await self._write(replace(self.record, has_answered=True))
+        self._set_phase(ServerPhase.READY)
+
+    @property
+    def _address(self) -> SshAddress:
+        return SshAddress(HOST, self.record.port)
+
+    async def _write(self, record: Record) -> None:
+        await asyncio.to_thread(self._files.write_record, record)
+        self.record = record
+
+    def _note_failure(self, error: StartFailed | OSError, failures: int) -> None:
+        self._detail = str(error) or self._files.read_log_tail() or "The dev server ended while it started."
+        self._log.error("server_not_started", failures=failures, detail=self._detail)
+
+    def _set_phase(self, phase: ServerPhase, detail: str = "") -> None:
+        self._phase = phase
+        self._detail = detail
+        self._surroundings.on_change(self.record)
+
+
+def _pause_after(failures: int) -> float:
+    """No pause at first, then twice as long each time."""
+    return min(_LONGEST_PAUSE, _SHORTEST_PAUSE * 2 ** (failures - 1)) if failures else 0.0
+
+
+def _is_free(port: int) -> bool:
+    with contextlib.suppress(OSError), bind_port(port):
+        return True
+    return False

@@ -1,0 +1,69 @@
+"""`gpu-dev down`: stop the product on this machine."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from gpudev.cli.output import put, say
+from gpudev.client.errors import ClientError, Usage
+
+if TYPE_CHECKING:
+    from gpudev.adapters.local.state import StateFolder
+
+
+@click.command("down")
+@click.option("--state-dir", type=click.Path(path_type=Path), help="The folder given to `up`.")
+@click.option("--keep-servers", is_flag=True, help="Leave the dev servers running for the next `up`.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+def command(state_dir: Path | None, *, keep_servers: bool, yes: bool) -> None:
+    """Stop gpu-dev on this machine and end its dev servers. The homes stay."""
+    from gpudev.bootstrap import one_machine
+    from gpudev.domain.errors import GpuDevError
+    from gpudev.settings import Settings
+
+    state = one_machine.find_state(one_machine.UpOptions(state_dir), Settings())
+    try:
+        if not keep_servers:
+            _end_reservations(state, ask=not yes)
+        stopped = one_machine.stop_control_plane(state)
+        left = 0 if keep_servers else one_machine.stop_servers(state)
+    except GpuDevError as error:
+        raise ClientError(error.message, hint=error.hint, code=error.code) from error
+    put("gpu-dev has stopped." if stopped else "gpu-dev was not running.")
+    if left:
+        put(f"{left} dev server{'s' if left != 1 else ''} of an earlier run ended. The homes are kept.")
+
+
+def _end_reservations(state: StateFolder, *, ask: bool) -> None:
+    """Cancel what is live through the running service, so that everything is told and cleaned up."""
+    from gpudev.client import session
+    from gpudev.client.config import Target, read_surroundings
+    from gpudev.client.credentials import Credentials
+
+    running = state.find_running()
+    if running is None:
+        return
+    client = session.Client(
+        Target("local", running.api_url, state.login_file),
+        Credentials(read_surroundings().credentials_file),
+    )
+    live = client.list(statuses=session.LIVE, limit=500).jobs
+    if live and ask:
+        _ask(len(live))
+    for job in live:
+        client.cancel(job.job_id)
+    for job in live:
+        say(f"Ending {job.name} …")
+        client.wait_until_clean(job.job_id)
+
+
+def _ask(count: int) -> None:
+    what = f"{count} reservation{'s are' if count != 1 else ' is'} live and will be ended."
+    if not sys.stdin.isatty():
+        raise Usage(what, hint="Say so with --yes, or leave the servers running with --keep-servers.")
+    if not click.confirm(f"{what} Go on?"):
+        raise click.Abort

@@ -1,0 +1,55 @@
+"""The client starts fast because it imports little: nothing of the server, nothing heavy before it is needed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.architecture.source_tree import MODULES
+
+SERVER_LIBRARIES = {
+    "asyncpg",
+    "asyncssh",
+    "boto3",
+    "fastapi",
+    "lightkube",
+    "pgmq",
+    "prometheus_client",
+    "pydantic",
+    "pydantic_settings",
+    "starlette",
+    "structlog",
+    "uvicorn",
+}
+CLIENT_SIDE = {"cli", "client", "wire"}
+CLIENT_MODULES = [module.name for module in MODULES if module.name.split(".")[1:2] in (["cli"], ["client"])]
+
+
+def import_all(*names: str) -> set[str]:
+    """Every module that a fresh interpreter holds after importing these."""
+    script = "import importlib, json, sys; [importlib.import_module(n) for n in sys.argv[1:]]; print(json.dumps(list(sys.modules)))"
+    answer = subprocess.run(
+        [sys.executable, "-c", script, *names], capture_output=True, text=True, check=True
+    )
+    return set(json.loads(answer.stdout))
+
+
+def test_start_of_the_command_line_loads_neither_server_libraries_nor_rich() -> None:
+    loaded = {name.split(".")[0] for name in import_all("gpudev.cli.main")}
+    assert not loaded & {*SERVER_LIBRARIES, "asyncio", "httpx", "requests", "rich"}
+
+
+@pytest.mark.skipif(not CLIENT_MODULES, reason="there is no client yet")
+def test_no_module_of_the_client_side_loads_anything_of_the_server() -> None:
+    loaded = import_all(*CLIENT_MODULES)
+    assert not {name.split(".")[0] for name in loaded} & SERVER_LIBRARIES
+    ours = {name.split(".")[1] for name in loaded if name.startswith("gpudev.")}
+    assert ours <= CLIENT_SIDE
+
+
+def test_wire_is_plain_python() -> None:
+    loaded = import_all(*(module.name for module in MODULES if module.name.startswith("gpudev.wire")))
+    assert not {name.split(".")[0] for name in loaded} & SERVER_LIBRARIES

@@ -1,0 +1,137 @@
+"""What every store of admissions must do, on real PostgreSQL."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import timedelta
+
+import pytest
+
+from gpudev.bootstrap.server import Stores
+from gpudev.domain.lifecycle import Status
+from gpudev.domain.names import NodeName
+from gpudev.domain.plans.actions import Record
+from gpudev.domain.queueing import QueuePlace
+from gpudev.domain.reservation import Event, EventKind, Reason, Reservation, place, queue
+from gpudev.ports.queue import Channel, Signal
+from gpudev.ports.store import User
+from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def stores(database: str) -> AsyncIterator[Stores]:
+    async with open_test_stores(database) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def user(stores: Stores) -> User:
+    return await stores.users.upsert("ada")
+
+
+def placing(reservation: Reservation) -> Record:
+    after = place(reservation, NodeName("t4-0"), NOON)
+    return Record(reservation, after, Event(EventKind.PLACED, "Placed.", NOON))
+
+
+def queueing(reservation: Reservation) -> Record:
+    after = queue(reservation, Reason.WAITING_IN_LINE, "Wait.")
+    return Record(reservation, after, Event(EventKind.QUEUED, "Waiting.", NOON, Reason.WAITING_IN_LINE))
+
+
+async def test_a_pass_sees_those_who_wait_and_those_who_hold_room_of_its_type(
+    stores: Stores, user: User
+) -> None:
+    waiting = await submit(stores, make_reservation(user))
+    placed = await submit(stores, make_reservation(user))
+    await submit(stores, make_reservation(user, gpu_type="a100"))
+    async with stores.admissions.lock("t4") as transaction:
+        assert await transaction.record(placing(placed))
+    async with stores.admissions.lock("t4") as transaction:
+        rows = {row.id: row.status for row in await transaction.read()}
+    assert rows == {waiting.id: Status.PENDING, placed.id: Status.PREPARING}
+    assert await stores.admissions.list_waiting_types() == ("a100", "t4")
+
+
+async def test_two_passes_for_one_type_do_not_overlap(stores: Stores) -> None:
+    running = 0
+
+    async def one_pass() -> None:
+        nonlocal running
+        async with stores.admissions.lock("t4") as transaction:
+            running += 1
+            assert running == 1
+            await transaction.read()
+            running -= 1
+
+    await asyncio.gather(*(one_pass() for _ in range(8)))
+
+
+async def test_a_pass_that_fails_leaves_nothing_behind(stores: Stores, user: User) -> None:
+    asked = await submit(stores, make_reservation(user))
+
+    async def failing_pass() -> None:
+        async with stores.admissions.lock("t4") as transaction:
+            await transaction.record(placing(asked))
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        await failing_pass()
+    assert (await stores.reservations.get(asked.id)).status is Status.PENDING
+    assert len(await stores.reservations.list_events(asked.id, after=0)) == 1
+
+
+async def test_a_record_that_comes_too_late_changes_nothing(stores: Stores, user: User) -> None:
+    asked = await submit(stores, make_reservation(user))
+    async with stores.admissions.lock("t4") as transaction:
+        assert await transaction.record(placing(asked))
+        assert not await transaction.record(queueing(asked))
+    assert (await stores.reservations.get(asked.id)).status is Status.PREPARING
+
+
+async def test_a_place_in_the_queue_is_kept_without_a_new_version(stores: Stores, user: User) -> None:
+    asked = await submit(stores, make_reservation(user))
+    start = NOON + timedelta(hours=1)
+    told = QueuePlace(asked.id, 3, start, Reason.WAITING_FOR_CAPACITY, "Later.")
+    async with stores.admissions.lock("t4") as transaction:
+        await transaction.record(queueing(asked))
+        await transaction.set_queue_places([told], NOON)
+    stored = await stores.reservations.get(asked.id)
+    assert (stored.queue_position, stored.estimated_start_at, stored.detail) == (3, start, "Later.")
+    assert (stored.version, stored.last_queue_update) == (2, NOON)
+
+
+async def test_a_place_is_not_written_to_one_that_waits_no_more(stores: Stores, user: User) -> None:
+    asked = await submit(stores, make_reservation(user))
+    async with stores.admissions.lock("t4") as transaction:
+        await transaction.record(placing(asked))
+        late = QueuePlace(asked.id, 1, None, Reason.NO_NODES, "Late.")
+        await transaction.set_queue_places([late], NOON)
+    assert (await stores.reservations.get(asked.id)).queue_position is None
+
+
+async def test_signals_are_heard_once_the_writer_has_committed(stores: Stores, user: User) -> None:
+    heard = stores.signals.listen(Channel.MESSAGES, Channel.ADMISSION, Channel.TURN, Channel.EVENT)
+    assert await anext(heard) is None, "after connecting, everything may have been missed"
+    asked = await submit(stores, make_reservation(user))
+    submitted = {await anext(heard), await anext(heard)}
+    assert submitted == {Signal(Channel.MESSAGES, "gpu_reservations"), Signal(Channel.ADMISSION, "t4")}
+    async with stores.admissions.lock("t4") as transaction:
+        await transaction.record(placing(asked))
+    placed = {await anext(heard), await anext(heard)}
+    assert placed == {Signal(Channel.EVENT, asked.id), Signal(Channel.TURN, asked.id)}
+    await heard.aclose()  # type: ignore[attr-defined]  # it is a generator
+
+
+async def test_a_broken_connection_is_made_again_and_says_so(stores: Stores) -> None:
+    heard = stores.signals.listen(Channel.EVENT)
+    assert await anext(heard) is None
+    await stores.database.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid() AND query LIKE 'LISTEN%'"
+    )
+    assert await anext(heard) is None
+    await heard.aclose()  # type: ignore[attr-defined]  # it is a generator

@@ -1,0 +1,277 @@
+"""What every store of reservations must do, on real PostgreSQL."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from gpudev.bootstrap.server import Stores
+from gpudev.domain.errors import Conflict, NotFound, Stale
+from gpudev.domain.lifecycle import Status
+from gpudev.domain.names import NodeName, OperationId, ReservationId
+from gpudev.domain.plans.actions import Record
+from gpudev.domain.plans.reservation import end_with_defect
+from gpudev.domain.reservation import (
+    Event,
+    EventKind,
+    OperationKind,
+    OperationOutcome,
+    OperationStatus,
+    Reason,
+    Reservation,
+    activate,
+    clean,
+    end,
+    place,
+)
+from gpudev.domain.server import SshAddress
+from gpudev.ports.store import Claim, ListQuery, User
+from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
+
+pytestmark = pytest.mark.anyio
+
+LEASE = timedelta(seconds=30)
+OPERATION = OperationId("11111111-1111-4111-8111-111111111111")
+
+
+@pytest.fixture
+async def stores(database: str) -> AsyncIterator[Stores]:
+    async with open_test_stores(database) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def user(stores: Stores) -> User:
+    return await stores.users.upsert("ada")
+
+
+def placing(reservation: Reservation) -> Record:
+    event = Event(EventKind.PLACED, "Placed.", NOON + timedelta(seconds=2))
+    return Record(reservation, place(reservation, NodeName("t4-0"), NOON), event)
+
+
+def cancelling(reservation: Reservation, *outcomes: OperationOutcome) -> Record:
+    after = end(reservation, Status.CANCELLED, Reason.CANCELLED_BY_USER, NOON)
+    event = Event(EventKind.CANCELLED, after.detail, NOON, Reason.CANCELLED_BY_USER)
+    return Record(reservation, after, event, outcomes)
+
+
+async def claim(stores: Stores, reservation: Reservation) -> Claim:
+    claimed = await stores.reservations.claim(reservation.id, LEASE)
+    assert claimed is not None
+    return claimed
+
+
+async def test_a_submit_leaves_the_row_its_event_and_its_message(stores: Stores, user: User) -> None:
+    asked = make_reservation(user, env_vars={"A": "1"})
+    stored = await submit(stores, asked)
+    assert replace(stored, last_updated=None) == asked
+    (event,) = await stores.reservations.list_events(asked.id, after=0)
+    assert (event.number, event.event.kind, event.elapsed) == (1, EventKind.SUBMITTED, timedelta())
+    (message,) = await stores.queue.read(10)
+    assert message.reservation_id == asked.id
+
+
+async def test_a_refused_submit_leaves_neither_row_nor_message(stores: Stores, user: User) -> None:
+    await submit(stores, make_reservation(user, name="mine"))
+    twin = make_reservation(user, name="mine")
+    with pytest.raises(Conflict) as refused:
+        await submit(stores, twin)
+    assert refused.value.code == "name_taken"
+    with pytest.raises(NotFound):
+        await stores.reservations.get(twin.id)
+    assert await stores.queue.count() == 1
+
+
+async def test_a_name_is_free_again_when_its_reservation_has_ended(stores: Stores, user: User) -> None:
+    first = await submit(stores, make_reservation(user, name="mine"))
+    await stores.reservations.record(await claim(stores, first), cancelling(first))
+    await submit(stores, make_reservation(user, name="mine"))
+
+
+async def test_two_reservations_never_share_their_first_eight_characters(stores: Stores, user: User) -> None:
+    first = await submit(stores, make_reservation(user))
+    clash = ReservationId(first.id[:9] + make_reservation(user).id[9:])
+    with pytest.raises(Conflict) as refused:
+        await submit(stores, make_reservation(user, id=clash))
+    assert refused.value.code == "id_taken"
+
+
+async def test_a_record_writes_change_event_and_version(stores: Stores, user: User) -> None:
+    asked = await submit(stores, make_reservation(user))
+    placed = await stores.reservations.record(await claim(stores, asked), placing(asked))
+    stored = await stores.reservations.get(asked.id)
+    assert (stored.status, stored.node, stored.version) == (Status.PREPARING, "t4-0", 2)
+    assert placed.version == stored.version
+    *_, event = await stores.reservations.list_events(asked.id, after=1)
+    assert (event.number, event.event.kind) == (2, EventKind.PLACED)
+    assert event.elapsed == timedelta(seconds=2)
+
+
+async def test_a_late_writer_is_rejected_and_leaves_no_trace(stores: Stores, user: User) -> None:
+    asked = await submit(stores, make_reservation(user))
+    claimed = await claim(stores, asked)
+    await stores.reservations.record(claimed, placing(asked))
+    with pytest.raises(Stale):
+        await stores.reservations.record(claimed, cancelling(asked))
+    assert len(await stores.reservations.list_events(asked.id, after=0)) == 2
+
+
+async def test_a_writer_without_the_lease_is_rejected(stores: Stores, user: User, database: str) -> None:
+    asked = await submit(stores, make_reservation(user))
+    await claim(stores, asked)
+    stranger = Claim("22222222-2222-4222-8222-222222222222", asked, (), 0)
+    with pytest.raises(Stale):
+        await stores.reservations.record(stranger, placing(asked))
+
+
+async def test_one_process_at_a_time_has_the_lease(stores: Stores, user: User, database: str) -> None:
+    asked = await submit(stores, make_reservation(user))
+    async with open_test_stores(database) as other_process:
+        mine = await claim(stores, asked)
+        assert await other_process.reservations.claim(asked.id, LEASE) is None
+        assert await stores.reservations.claim(asked.id, LEASE) is not None, "our own lease is no obstacle"
+        await stores.reservations.release(mine, asked.version, None)
+        assert await other_process.reservations.claim(asked.id, LEASE) is not None
+
+
+async def test_a_lease_that_ran_out_is_anybodys(stores: Stores, user: User, database: str) -> None:
+    asked = await submit(stores, make_reservation(user))
+    await stores.reservations.claim(asked.id, timedelta(seconds=-1))
+    async with open_test_stores(database) as other_process:
+        assert await other_process.reservations.claim(asked.id, LEASE) is not None
+
+
+async def test_breaking_leases_frees_what_a_dead_controller_held(
+    stores: Stores, user: User, database: str
+) -> None:
+    asked = await submit(stores, make_reservation(user))
+    await claim(stores, asked)
+    async with open_test_stores(database) as successor:
+        await successor.reservations.break_leases()
+        assert await successor.reservations.claim(asked.id, LEASE) is not None
+
+
+async def test_of_many_writers_at_once_exactly_one_wins(stores: Stores, user: User) -> None:
+    asked = await submit(stores, make_reservation(user))
+    claimed = await claim(stores, asked)
+    writes = [stores.reservations.record(claimed, placing(asked)) for _ in range(8)]
+    results = await asyncio.gather(*writes, return_exceptions=True)
+    assert sum(isinstance(result, Reservation) for result in results) == 1
+    assert sum(isinstance(result, Stale) for result in results) == 7
+
+
+async def test_an_operation_makes_the_turn_in_flight_stale(stores: Stores, user: User) -> None:
+    """Nothing is decided without having seen what the user asked for in the meantime."""
+    asked = await submit(stores, make_reservation(user))
+    claimed = await claim(stores, asked)
+    await stores.operations.request(OPERATION, asked, OperationKind.CANCEL, NOON)
+    with pytest.raises(Stale):
+        await stores.reservations.record(claimed, placing(asked))
+    (operation,) = (await claim(stores, asked)).operations
+    assert (operation.operation_id, operation.kind) == (OPERATION, OperationKind.CANCEL)
+
+
+async def test_a_record_settles_its_operations(stores: Stores, user: User) -> None:
+    asked = await submit(stores, make_reservation(user))
+    await stores.operations.request(OPERATION, asked, OperationKind.CANCEL, NOON)
+    claimed = await claim(stores, asked)
+    done = OperationOutcome(OPERATION, OperationStatus.DONE)
+    await stores.reservations.record(claimed, cancelling(claimed.reservation, done))
+    stored = await stores.operations.get(OPERATION, user.user_id)
+    assert (stored.status, stored.finished_at) == (OperationStatus.DONE, NOON)
+    assert (await claim(stores, asked)).operations == ()
+
+
+async def test_an_operation_is_its_owners_alone(stores: Stores, user: User) -> None:
+    asked = await submit(stores, make_reservation(user))
+    await stores.operations.request(OPERATION, asked, OperationKind.CANCEL, NOON)
+    stranger = await stores.users.upsert("eve")
+    with pytest.raises(NotFound):
+        await stores.operations.get(OPERATION, stranger.user_id)
+
+
+async def test_the_next_turn_is_due_at_its_time_and_not_while_leased(stores: Stores, user: User) -> None:
+    asked = await submit(stores, make_reservation(user))
+    assert await stores.reservations.list_due(NOON, 10) == (asked.id,)
+    claimed = await claim(stores, asked)
+    assert await stores.reservations.list_due(NOON, 10) == ()
+    later = NOON + timedelta(hours=1)
+    await stores.reservations.release(claimed, asked.version, later)
+    assert await stores.reservations.list_due(NOON, 10) == ()
+    assert await stores.reservations.find_next_turn(after=NOON) == later
+    assert await stores.reservations.list_due(later, 10) == (asked.id,)
+
+
+async def test_a_release_does_not_undo_the_turn_that_a_change_asked_for(stores: Stores, user: User) -> None:
+    asked = await submit(stores, make_reservation(user))
+    claimed = await claim(stores, asked)
+    await stores.operations.request(OPERATION, asked, OperationKind.CANCEL, NOON)
+    await stores.reservations.release(claimed, asked.version, NOON + timedelta(hours=5))
+    assert await stores.reservations.list_due(NOON, 10) == (asked.id,)
+
+
+async def test_a_cleaned_reservation_is_never_due_again(stores: Stores, user: User) -> None:
+    asked = await submit(stores, make_reservation(user))
+    claimed = await claim(stores, asked)
+    ended = await stores.reservations.record(claimed, cancelling(asked))
+    event = Event(EventKind.CLEANED, "Clean.", NOON)
+    cleaned = await stores.reservations.record(claimed, Record(ended, clean(ended, NOON), event))
+    await stores.reservations.release(claimed, cleaned.version, None)
+    assert await stores.reservations.find_next_turn(after=NOON - timedelta(days=1)) is None
+
+
+async def test_an_active_reservation_keeps_its_address_and_host_keys(stores: Stores, user: User) -> None:
+    asked = await submit(stores, make_reservation(user))
+    claimed = await claim(stores, asked)
+    placed = await stores.reservations.record(claimed, placing(asked))
+    after = activate(placed, SshAddress("127.0.0.1", 30022), ("ssh-ed25519 AAAA",), NOON)
+    await stores.reservations.record(claimed, Record(placed, after, Event(EventKind.ACTIVE, "Ready.", NOON)))
+    stored = await stores.reservations.get(asked.id)
+    assert stored.address == SshAddress("127.0.0.1", 30022)
+    assert stored.host_keys == ("ssh-ed25519 AAAA",)
+    assert stored.expires_at == NOON + timedelta(hours=1)
+
+
+async def test_the_third_defect_buries_reservation_and_message(stores: Stores, user: User) -> None:
+    asked = await submit(stores, make_reservation(user))
+    claimed = await claim(stores, asked)
+    await stores.reservations.count_defect(claimed, NOON)
+    claimed = await claim(stores, asked)
+    assert claimed.defects == 1
+    await stores.reservations.bury(claimed, end_with_defect(claimed.reservation, NOON))
+    stored = await stores.reservations.get(asked.id)
+    assert (stored.status, stored.reason) == (Status.FAILED, Reason.INTERNAL_ERROR)
+    assert await stores.queue.count() == 0
+    dead = await stores.database.fetch_value("SELECT count(*) FROM pgmq.q_gpu_reservations_dead")
+    assert dead == 1
+
+
+async def test_a_page_holds_ones_own_newest_first(stores: Stores, user: User) -> None:
+    times = [NOON + timedelta(minutes=minute) for minute in range(5)]
+    mine = [await submit(stores, make_reservation(user, created_at=time)) for time in times]
+    await submit(stores, make_reservation(await stores.users.upsert("eve")))
+    page = await stores.reservations.list_page(ListQuery(user.user_id, limit=2, offset=1))
+    assert page.total == 5
+    assert [reservation.id for reservation in page.reservations] == [mine[3].id, mine[2].id]
+    ended = await stores.reservations.list_page(ListQuery(user.user_id, statuses=(Status.EXPIRED,)))
+    assert (ended.total, ended.reservations) == (0, ())
+
+
+@pytest.mark.parametrize("text", ["whole", "prefix", "name"])
+async def test_a_reservation_is_found_by_id_prefix_and_name(stores: Stores, user: User, text: str) -> None:
+    mine = await submit(stores, make_reservation(user, name="my-run"))
+    spelled = {"whole": mine.id, "prefix": mine.id[:4], "name": "my-run"}[text]
+    assert [found.id for found in await stores.reservations.list_matching(user.user_id, spelled)] == [mine.id]
+    stranger = await stores.users.upsert("eve")
+    assert await stores.reservations.list_matching(stranger.user_id, spelled) == ()
+
+
+@pytest.mark.parametrize("text", ["%", "____", "nonsense", "'; DROP TABLE reservations; --"])
+async def test_odd_text_finds_nothing(stores: Stores, user: User, text: str) -> None:
+    await submit(stores, make_reservation(user))
+    assert await stores.reservations.list_matching(user.user_id, text) == ()

@@ -1,0 +1,59 @@
+"""Migrations are applied once, by one process at a time, and never change afterwards."""
+
+from __future__ import annotations
+
+import asyncio
+
+import asyncpg
+import pytest
+
+from gpudev.adapters.postgres.migrate import latest_version, list_migrations, migrate
+from gpudev.domain.errors import Defect
+
+pytestmark = pytest.mark.anyio
+
+
+async def _migrate(dsn: str) -> tuple[str, ...]:
+    connection = await asyncpg.connect(dsn)
+    try:
+        return await migrate(connection)
+    finally:
+        await connection.close()
+
+
+async def _execute(dsn: str, statement: str) -> None:
+    connection = await asyncpg.connect(dsn)
+    try:
+        await connection.execute(statement)
+    finally:
+        await connection.close()
+
+
+def test_numbers_are_consecutive() -> None:
+    assert [migration.number for migration in list_migrations()] == list(range(1, latest_version() + 1))
+
+
+async def test_the_second_run_has_nothing_to_do(empty_database: str) -> None:
+    assert len(await _migrate(empty_database)) == latest_version()
+    assert await _migrate(empty_database) == ()
+
+
+async def test_many_at_once_apply_each_migration_once(empty_database: str) -> None:
+    applied = await asyncio.gather(*(_migrate(empty_database) for _ in range(4)))
+    assert sorted(len(names) for names in applied) == [0, 0, 0, latest_version()]
+
+
+async def test_a_changed_migration_is_refused(empty_database: str) -> None:
+    await _migrate(empty_database)
+    await _execute(empty_database, "UPDATE schema_migrations SET checksum = 'other' WHERE number = 2")
+    with pytest.raises(Defect, match="0002 was changed"):
+        await _migrate(empty_database)
+
+
+async def test_a_database_from_the_future_is_refused(empty_database: str) -> None:
+    await _migrate(empty_database)
+    await _execute(
+        empty_database, "INSERT INTO schema_migrations (number, name, checksum) VALUES (9999, 'new', 'x')"
+    )
+    with pytest.raises(Defect, match="9999"):
+        await _migrate(empty_database)

@@ -1,0 +1,55 @@
+"""Reservations, users and stores for tests that talk to a real database."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from gpudev.adapters.postgres.pool import Database
+from gpudev.bootstrap.server import Stores
+from gpudev.domain.catalogue import DEFAULT_CATALOGUE
+from gpudev.domain.names import ReservationId
+from gpudev.domain.reservation import Event, EventKind, Reservation
+from gpudev.ports.store import User
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl test"
+
+
+@asynccontextmanager
+async def open_test_stores(dsn: str) -> AsyncIterator[Stores]:
+    database = Database(dsn, max_connections=10)
+    await database.open()
+    try:
+        stores = Stores.on(database)
+        await stores.gpu_types.sync(DEFAULT_CATALOGUE.types)
+        yield stores
+    finally:
+        await database.close()
+
+
+def make_reservation(user: User, **changes: Any) -> Reservation:
+    reservation_id = ReservationId(str(uuid.uuid4()))
+    reservation = Reservation(
+        id=reservation_id,
+        user_id=user.user_id,
+        username=user.username,
+        name=f"run-{reservation_id[:8]}",
+        gpu_type="t4",
+        gpu_count=1,
+        duration=timedelta(hours=1),
+        created_at=NOON,
+        detail="Asked for it.",
+        ssh_public_keys=(PUBLIC_KEY,),
+    )
+    return replace(reservation, **changes)
+
+
+async def submit(stores: Stores, reservation: Reservation) -> Reservation:
+    event = Event(EventKind.SUBMITTED, reservation.detail, reservation.created_at)
+    await stores.reservations.submit(reservation, event)
+    return await stores.reservations.get(reservation.id)

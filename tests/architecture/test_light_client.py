@@ -1,4 +1,4 @@
-"""The client starts fast because it imports little: nothing of the server, nothing heavy before it is needed."""
+"""The client starts fast because it imports little: nothing of the server, nothing heavy unless needed."""
 
 from __future__ import annotations
 
@@ -24,15 +24,20 @@ SERVER_LIBRARIES = {
     "structlog",
     "uvicorn",
 }
+IMPORT_AND_TELL = """
+import importlib, json, sys
+for name in sys.argv[1:]:
+    importlib.import_module(name)
+print(json.dumps(list(sys.modules)))
+"""
 CLIENT_SIDE = {"cli", "client", "wire"}
 CLIENT_MODULES = [module.name for module in MODULES if module.name.split(".")[1:2] in (["cli"], ["client"])]
 
 
 def import_all(*names: str) -> set[str]:
     """Every module that a fresh interpreter holds after importing these."""
-    script = "import importlib, json, sys; [importlib.import_module(n) for n in sys.argv[1:]]; print(json.dumps(list(sys.modules)))"
     answer = subprocess.run(
-        [sys.executable, "-c", script, *names], capture_output=True, text=True, check=True
+        [sys.executable, "-c", IMPORT_AND_TELL, *names], capture_output=True, text=True, check=True
     )
     return set(json.loads(answer.stdout))
 

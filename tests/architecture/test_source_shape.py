@@ -13,7 +13,7 @@ MAX_LINES = 400
 SAYS_NOTHING = {"utils", "util", "helpers", "helper", "common", "manager", "handler", "handlers", "misc"}
 CATCHES_EVERYTHING = {"Exception", "BaseException"}
 MAY_CATCH_EVERYTHING = ("app/controllers/*.py", "api/errors.py")
-"""The turn of a controller, the turn of a message and the edge of HTTP; an error is handled or raised there."""
+"""The turn of a controller, the turn of a message and the edge of HTTP."""
 
 every_module = pytest.mark.parametrize("module", MODULES, ids=lambda module: module.file)
 

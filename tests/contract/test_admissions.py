@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from gpudev.bootstrap.server import Stores
+from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName
 from gpudev.domain.plans.actions import Record

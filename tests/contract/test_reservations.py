@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import pytest
 
-from gpudev.bootstrap.server import Stores
+from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.errors import Conflict, NotFound, Stale
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName, OperationId, ReservationId

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from gpudev.bootstrap.server import Stores
+from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.capacity import Availability
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.ports.store import NewKey

@@ -9,8 +9,13 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 from urllib.parse import urlsplit
+
+from typing_extensions import override
+
+SECRET = b"the login file's secret\n"
 
 
 @dataclass(frozen=True)
@@ -79,6 +84,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self._answer()
 
+    @override
     def log_message(self, *_: object) -> None:
         """Quiet."""
 
@@ -126,3 +132,14 @@ def running_fake_api() -> Iterator[FakeApi]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+def login_answer(api_key: str, life: timedelta = timedelta(hours=2)) -> dict[str, object]:
+    return {
+        "api_key": api_key,
+        "key_prefix": api_key[:8],
+        "user_id": 1,
+        "username": "ada",
+        "expires_at": (datetime.now(UTC) + life).isoformat(),
+        "ttl_hours": 2,
+    }

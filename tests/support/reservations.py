@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from gpudev.adapters.postgres.pool import Database
-from gpudev.bootstrap.server import Stores
+from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.domain.names import ReservationId
 from gpudev.domain.reservation import Event, EventKind, Reservation

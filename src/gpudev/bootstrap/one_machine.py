@@ -14,20 +14,20 @@ import signal
 import socket
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gpudev.adapters.local.cluster import stop_all_servers
 from gpudev.adapters.local.embedded_postgres import EmbeddedPostgres
 from gpudev.adapters.local.fleet import Fleet, default_fleet_choice, load_fleet
 from gpudev.adapters.local.identity import holding
 from gpudev.adapters.local.isolation import Isolation
 from gpudev.adapters.local.readiness import ENVIRONMENT_NAME, ReadyPipe, tell_ready
+from gpudev.adapters.local.shutdown import stop_all_servers
 from gpudev.adapters.local.state import StateFolder
 from gpudev.adapters.local.supervisor import Program, Supervisor
-from gpudev.bootstrap.server import choose_isolation, prepare_database
+from gpudev.bootstrap.foundation import choose_isolation, prepare_database
 from gpudev.domain.errors import Conflict, GpuDevError
 from gpudev.settings import Settings
 
@@ -114,10 +114,11 @@ async def _up(options: UpOptions, settings: Settings, announce: Callable[[Ready]
     lock = state.lock()
     try:
         async with AsyncExitStack() as stack:
-            settings = await _complete(settings, options, state, stack)
             listener = _bind(options.port, state, settings.api.host)
             stack.callback(listener.close)
-            ready = await _start_programs(settings, state, listener, stack)
+            postgres = None if settings.database.url else EmbeddedPostgres(state.postgres)
+            settings = _complete(settings, options, state, postgres)
+            ready = await _start_everything(settings, state, listener, postgres, stack)
             state.note_running(ready.api_url)
             stack.callback(state.forget_running)
             announce(ready)
@@ -127,8 +128,8 @@ async def _up(options: UpOptions, settings: Settings, announce: Callable[[Ready]
         os.close(lock)
 
 
-async def _complete(
-    settings: Settings, options: UpOptions, state: StateFolder, stack: AsyncExitStack
+def _complete(
+    settings: Settings, options: UpOptions, state: StateFolder, postgres: EmbeddedPostgres | None
 ) -> Settings:
     """Settle what the environment left open: the fleet, the isolation and the database."""
     fleet = _absolute(options.fleet or settings.local.fleet or default_fleet_choice())
@@ -137,35 +138,69 @@ async def _complete(
     local = settings.local.model_copy(
         update={"state_dir": state.path, "fleet": fleet, "isolation": isolation}
     )
-    database = settings.database
-    if not database.url:
-        postgres = await stack.enter_async_context(_running_postgres(state))
-        database = database.model_copy(update={"url": postgres.dsn})
-    completed = replace(settings, local=local, database=database)
-    await prepare_database(completed)
-    return completed
+    database = settings.database.model_copy(update={"url": postgres.dsn}) if postgres else settings.database
+    return replace(settings, local=local, database=database)
 
 
-@asynccontextmanager
-async def _running_postgres(state: StateFolder) -> AsyncIterator[EmbeddedPostgres]:
-    postgres = EmbeddedPostgres(state.postgres)
-    await postgres.start()
-    keeping = asyncio.create_task(postgres.supervise())
-    try:
-        yield postgres
-    finally:
-        await postgres.stop()
-        await keeping
-
-
-async def _start_programs(
-    settings: Settings, state: StateFolder, listener: socket.socket, stack: AsyncExitStack
+async def _start_everything(
+    settings: Settings,
+    state: StateFolder,
+    listener: socket.socket,
+    postgres: EmbeddedPostgres | None,
+    stack: AsyncExitStack,
 ) -> Ready:
-    host, port = listener.getsockname()[:2]
-    metrics_port = settings.api.metrics_port or _choose_port(host, port + _METRICS_PORT_OFFSET)
+    """All at once: the API and the controller bear a database that is not there yet."""
+    metrics_port = _prepare_metrics(settings, state, listener)
+    environment = _environment(settings, state, listener, metrics_port)
+    controller = Supervisor(_program("controller", state, environment))
+    api = Supervisor(_program("api", state, environment, listener.fileno()))
+    starts = [controller.start(), api.start(), _start_database(settings, postgres)]
+    if postgres:
+        stack.push_async_callback(postgres.stop)
+    for supervisor in (controller, api):
+        stack.push_async_callback(supervisor.stop)
+    await _all_of(*starts)
+    keep_running = [
+        controller.keep_running(),
+        api.keep_running(),
+        *([postgres.supervise()] if postgres else []),
+    ]
+    for keeping in keep_running:
+        stack.callback(asyncio.create_task(keeping).cancel)
+    return _describe_ready(settings, state, listener, metrics_port)
+
+
+async def _start_database(settings: Settings, postgres: EmbeddedPostgres | None) -> None:
+    if postgres:
+        await postgres.start()
+    await prepare_database(settings)
+
+
+async def _all_of(*starts: Coroutine[None, None, None]) -> None:
+    """Wait for all; the first failure is raised as it is, and the others are given up."""
+    tasks = [asyncio.create_task(start) for start in starts]
+    try:
+        for done in asyncio.as_completed(tasks):
+            await done
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _prepare_metrics(settings: Settings, state: StateFolder, listener: socket.socket) -> int:
+    """An empty folder that the processes share, and a port to read it at."""
     shutil.rmtree(state.metrics, ignore_errors=True)
     state.metrics.mkdir(mode=0o700)
-    environment = {
+    host, port = listener.getsockname()[:2]
+    return settings.api.metrics_port or _choose_port(host, port + _METRICS_PORT_OFFSET)
+
+
+def _environment(
+    settings: Settings, state: StateFolder, listener: socket.socket, metrics_port: int
+) -> dict[str, str]:
+    host, port = listener.getsockname()[:2]
+    return {
         "GPU_DEV_DATABASE_URL": settings.database.url,
         "GPU_DEV_STATE_DIR": str(state.path),
         "GPU_DEV_FLEET": settings.local.fleet,
@@ -176,14 +211,12 @@ async def _start_programs(
         "GPU_DEV_METRICS_PORT": str(metrics_port),
         "PROMETHEUS_MULTIPROC_DIR": str(state.metrics),
     }
-    controller = Supervisor(_program("controller", state, environment))
-    api = Supervisor(_program("api", state, environment, listener.fileno()))
-    for supervisor in (controller, api):
-        stack.push_async_callback(supervisor.stop)
-    await asyncio.gather(controller.start(), api.start())
-    for supervisor in (controller, api):
-        keeping = asyncio.create_task(supervisor.keep_running())
-        stack.callback(keeping.cancel)
+
+
+def _describe_ready(
+    settings: Settings, state: StateFolder, listener: socket.socket, metrics_port: int
+) -> Ready:
+    host, port = listener.getsockname()[:2]
     return Ready(
         api_url=f"http://{host}:{port}",
         metrics_url=f"http://{host}:{metrics_port}/metrics",

@@ -6,7 +6,7 @@ import re
 
 import click
 
-_PART = re.compile(r"(\d+(?:\.\d+)?)(d|h|m|min)")
+_PART = re.compile(r"(\d+(?:\.\d+)?)(d|h|min|m)")
 _HOURS = {"d": 24.0, "h": 1.0, "m": 1 / 60, "min": 1 / 60}
 
 

@@ -14,13 +14,25 @@ from pathlib import Path
 from gpudev.client.config import Surroundings
 from gpudev.client.errors import NotActive, ServerFailed
 from gpudev.client.files import write_private
-from gpudev.client.ssh_keys import KEY_KINDS, list_identity_files
 from gpudev.wire.jobs import JobDetail
 
 ID8_LENGTH = 8
 LOGIN = "dev"
 OWNER_LINE = "# A reservation of "
 CONFIG_SUFFIX, KNOWN_HOSTS_SUFFIX = "-sshconfig", "-known_hosts"
+
+KEY_KINDS = frozenset(
+    {
+        "ssh-ed25519",
+        "ssh-rsa",
+        "ecdsa-sha2-nistp256",
+        "ecdsa-sha2-nistp384",
+        "ecdsa-sha2-nistp521",
+        "sk-ssh-ed25519@openssh.com",
+        "sk-ecdsa-sha2-nistp256@openssh.com",
+    }
+)
+"""Those that a dev server accepts. Others, certificates among them, are left at home."""
 
 _HOST_WORD = re.compile(r"[A-Za-z0-9.:_-]+")
 
@@ -41,7 +53,9 @@ def known_hosts_file(surroundings: Surroundings, reservation_id: str) -> Path:
     return surroundings.state_dir / f"{id8(reservation_id)}{KNOWN_HOSTS_SUFFIX}"
 
 
-def write_config(surroundings: Surroundings, api_url: str, job: JobDetail) -> Path:
+def write_config(
+    surroundings: Surroundings, api_url: str, job: JobDetail, identity_files: Iterable[Path]
+) -> Path:
     """Make an active reservation a host of OpenSSH. Returns the file for `ssh -F`."""
     if job.node_ip is None or job.node_port is None:
         raise NotActive(
@@ -54,7 +68,7 @@ def write_config(surroundings: Surroundings, api_url: str, job: JobDetail) -> Pa
     known_hosts = known_hosts_file(surroundings, job.job_id)
     config = config_file(surroundings, job.job_id)
     write_private(known_hosts, format_known_hosts(alias, job.ssh_host_keys or ()))
-    text = format_config(job, known_hosts, list_identity_files(surroundings))
+    text = format_config(job, known_hosts, identity_files)
     write_private(config, f"{OWNER_LINE}{api_url}\n{text}")
     return config
 

@@ -11,19 +11,8 @@ from pathlib import Path
 
 from gpudev.client.config import Surroundings
 from gpudev.client.errors import ClientError
+from gpudev.client.ssh import KEY_KINDS
 
-KEY_KINDS = frozenset(
-    {
-        "ssh-ed25519",
-        "ssh-rsa",
-        "ecdsa-sha2-nistp256",
-        "ecdsa-sha2-nistp384",
-        "ecdsa-sha2-nistp521",
-        "sk-ssh-ed25519@openssh.com",
-        "sk-ecdsa-sha2-nistp256@openssh.com",
-    }
-)
-"""Those that a dev server accepts. Others, certificates among them, are left at home."""
 AGENT_SECONDS = 5.0
 
 

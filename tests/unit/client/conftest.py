@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from gpudev.client.config import Surroundings, write_environment
-from tests.support.fake_api import FakeApi, Reply, running_fake_api
-
-SECRET = b"the login file's secret\n"
+from tests.support.fake_api import SECRET, FakeApi, Reply, login_answer, running_fake_api
 
 
 @dataclass
@@ -37,14 +34,3 @@ def home(tmp_path: Path, api: FakeApi) -> Home:
     login_file.write_bytes(SECRET)
     write_environment("local", api.url, login_file, surroundings)
     return Home(surroundings, login_file)
-
-
-def login_answer(api_key: str, life: timedelta = timedelta(hours=2)) -> dict[str, object]:
-    return {
-        "api_key": api_key,
-        "key_prefix": api_key[:8],
-        "user_id": 1,
-        "username": "ada",
-        "expires_at": (datetime.now(UTC) + life).isoformat(),
-        "ttl_hours": 2,
-    }

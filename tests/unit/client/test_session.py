@@ -17,9 +17,9 @@ from gpudev.client.session import ENDED, LIVE, Client, connect
 from gpudev.domain.lifecycle import LIVE as LIVE_STATUSES
 from gpudev.domain.lifecycle import TERMINAL as TERMINAL_STATUSES
 from gpudev.wire.jobs import SubmitRequest
-from tests.support.fake_api import FakeApi, Reply
+from tests.support.fake_api import SECRET, FakeApi, Reply, login_answer
 from tests.support.wire_values import A_JOB, ACTIVE, AVAILABILITY, JOB_ID, STATUS, an_event, as_sse
-from tests.unit.client.conftest import SECRET, Home, login_answer
+from tests.unit.client.conftest import Home
 
 LOGIN = ("POST", "/v1/auth/local-login")
 UNKNOWN_KEY = Reply(401, {"detail": "The API key is unknown.", "code": "unauthenticated", "hint": ""})

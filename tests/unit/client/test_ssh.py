@@ -12,6 +12,7 @@ import pytest
 from gpudev.client import ssh
 from gpudev.client.config import Surroundings
 from gpudev.client.errors import NotActive, ServerFailed
+from gpudev.wire.jobs import JobDetail
 from tests.support.wire_values import A_JOB, ACTIVE, JOB_ID
 
 URL = "http://127.0.0.1:8321"
@@ -33,19 +34,18 @@ def resolve(config: Path, host: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("host", ["gpu-dev-7f3a91c2", "train"])
 def test_openssh_reads_what_we_mean(surroundings: Surroundings, host: str) -> None:
-    (surroundings.state_dir).mkdir()
-    (surroundings.state_dir / "id_ed25519").touch()
-    settings = resolve(ssh.write_config(surroundings, URL, ACTIVE), host)
+    key = surroundings.state_dir / "id_ed25519"
+    settings = resolve(ssh.write_config(surroundings, URL, ACTIVE, [key]), host)
     assert settings["hostname"] == "127.0.0.1"
     assert settings["port"] == "30022"
     assert settings["user"] == "dev"
     assert settings["stricthostkeychecking"] == "true"
     assert settings["hostkeyalias"] == "gpu-dev-7f3a91c2"
-    assert settings["identityfile"].replace("%%", "%") == str(surroundings.state_dir / "id_ed25519")
+    assert settings["identityfile"].replace("%%", "%") == str(key)
 
 
 def test_host_keys_are_known_by_the_alias(surroundings: Surroundings) -> None:
-    ssh.write_config(surroundings, URL, ACTIVE)
+    ssh.write_config(surroundings, URL, ACTIVE, ())
     known = ssh.known_hosts_file(surroundings, JOB_ID)
     assert known.read_text() == "gpu-dev-7f3a91c2 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI\n"
 
@@ -58,7 +58,7 @@ def test_a_host_key_is_found_in_any_line(line: str) -> None:
 
 
 def test_the_files_are_private(surroundings: Surroundings) -> None:
-    ssh.write_config(surroundings, URL, ACTIVE)
+    ssh.write_config(surroundings, URL, ACTIVE, ())
     modes = {stat.S_IMODE(file.stat().st_mode) for file in surroundings.state_dir.iterdir()}
     assert modes == {0o600}
     assert stat.S_IMODE(surroundings.state_dir.stat().st_mode) == 0o700
@@ -66,7 +66,7 @@ def test_the_files_are_private(surroundings: Surroundings) -> None:
 
 def test_without_an_address_there_is_nothing_to_write(surroundings: Surroundings) -> None:
     with pytest.raises(NotActive, match="7f3a91c2 is pending"):
-        ssh.write_config(surroundings, URL, A_JOB)
+        ssh.write_config(surroundings, URL, A_JOB, ())
 
 
 @pytest.mark.parametrize(
@@ -77,9 +77,9 @@ def test_without_an_address_there_is_nothing_to_write(surroundings: Surroundings
         replace(ACTIVE, job_id="../../x"),
     ],
 )
-def test_a_server_cannot_slip_settings_in(surroundings: Surroundings, trick: ssh.JobDetail) -> None:
+def test_a_server_cannot_slip_settings_in(surroundings: Surroundings, trick: JobDetail) -> None:
     with pytest.raises(ServerFailed, match="cannot be one"):
-        ssh.write_config(surroundings, URL, trick)
+        ssh.write_config(surroundings, URL, trick, ())
     assert not surroundings.state_dir.exists()
 
 
@@ -87,9 +87,9 @@ def test_only_files_of_this_servers_ended_reservations_are_removed(surroundings:
     live = replace(ACTIVE, job_id="aaaaaaaa-1")
     ended = replace(ACTIVE, job_id="bbbbbbbb-1")
     foreign = replace(ACTIVE, job_id="cccccccc-1")
-    ssh.write_config(surroundings, URL, live)
-    ssh.write_config(surroundings, URL, ended)
-    ssh.write_config(surroundings, "https://gpu.example.org", foreign)
+    ssh.write_config(surroundings, URL, live, ())
+    ssh.write_config(surroundings, URL, ended, ())
+    ssh.write_config(surroundings, "https://gpu.example.org", foreign, ())
     ssh.delete_stale_configs(surroundings, URL, ["aaaaaaaa-1"])
     left = sorted(file.name for file in surroundings.state_dir.iterdir())
     assert left == [

@@ -27,12 +27,15 @@ from gpudev.adapters.local.homes import prepare_home, prepare_workspace
 from gpudev.adapters.local.identity import identify
 from gpudev.adapters.local.isolation import Isolation
 from gpudev.adapters.local.order import SERVING, OrderDescriptors, StartOrder
+from gpudev.adapters.local.preload import PRELOADED
 from gpudev.adapters.local.record import Record, RunningProcess
 from gpudev.adapters.local.records import Records, ServerFiles
 from gpudev.adapters.local.sandbox import HOME, WORKSPACE, Sandbox, choose_user_id
 from gpudev.adapters.local.sessions import SessionSettings
 from gpudev.domain.errors import Defect
 from gpudev.domain.server import LOGIN
+
+_log = logging.getLogger(__name__)
 
 
 def keep(order: StartOrder, descriptors: OrderDescriptors) -> int:
@@ -137,6 +140,7 @@ def _plan_server(record: Record, account: Account, isolation: Isolation) -> DevS
 
 
 def _serve(server: DevServer, descriptors: OrderDescriptors) -> int:
+    _log.debug("%d late modules are loaded", len(PRELOADED))
     linux.hide_from_debuggers()
     listener = socket.socket(fileno=descriptors.listener)
     asyncio.run(serve(server, listener, _say_serving(descriptors.status)))

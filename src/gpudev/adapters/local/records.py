@@ -69,12 +69,12 @@ class ServerFiles:
     def write_process(self, process: RunningProcess) -> None:
         _replace_file(self._process_path, process_to_json(process))
 
-    def read_log_tail(self) -> str:
-        """The last words of the log, for a person who wants to know why it does not start."""
+    def read_last_words(self) -> str:
+        """The last line of the log, for a person who wants to know why it does not start."""
         try:
             with self.log_path.open("rb") as log:
                 log.seek(max(0, log.seek(0, os.SEEK_END) - _LOG_TAIL_BYTES))
-                return log.read().decode(errors="replace").strip()
+                return log.read().decode(errors="replace").strip().rpartition("\n")[2]
         except FileNotFoundError:
             return ""
 

@@ -59,7 +59,7 @@ class Session:
 
     async def _join(self, login: Login, closed: asyncio.Task[None]) -> None:
         feeding = asyncio.create_task(self._feed(login))
-        outputs = asyncio.gather(*(self._drain(source, to) for source, to in self._outputs_of(login)))
+        outputs = asyncio.create_task(self._drain_all(login))
         ended = asyncio.create_task(login.wait())
         try:
             await asyncio.wait({ended, closed}, return_when=asyncio.FIRST_COMPLETED)
@@ -104,10 +104,13 @@ class Session:
         asked = self._channel.get_environment()
         return {name: value for name, value in asked.items() if name.startswith(_CLIENT_VARIABLES)}
 
-    def _outputs_of(self, login: Login) -> tuple[tuple[int, asyncssh.SSHWriter[bytes]], ...]:
+    async def _drain_all(self, login: Login) -> None:
         if login.stderr is None:
-            return ((login.stdout, self._stdout),)
-        return ((login.stdout, self._stdout), (login.stderr, self._stderr))
+            await self._drain(login.stdout, self._stdout)
+        else:
+            await asyncio.gather(
+                self._drain(login.stdout, self._stdout), self._drain(login.stderr, self._stderr)
+            )
 
     async def _drain(self, source: int, target: asyncssh.SSHWriter[bytes]) -> None:
         while data := await read_some(source):

@@ -206,8 +206,10 @@ class Upkeep:
         self.record = record
 
     def _note_failure(self, error: StartFailed | OSError, failures: int) -> None:
-        self._detail = str(error) or self._files.read_log_tail() or "The dev server ended while it started."
-        self._log.error("server_not_started", failures=failures, detail=self._detail)
+        self._detail = str(error) or self._files.read_last_words() or "The dev server ended while it started."
+        self._log.error(
+            "server_not_started", failures=failures, detail=self._detail, log=str(self._files.log_path)
+        )
 
     def _set_phase(self, phase: ServerPhase, detail: str = "") -> None:
         self._phase = phase

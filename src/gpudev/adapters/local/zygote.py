@@ -8,7 +8,6 @@ closes the socket or dies; keepers and servers live on.
 
 from __future__ import annotations
 
-import encodings.idna  # noqa: F401 - imported by name resolution later, when its file may be out of reach
 import gc
 import os
 import signal

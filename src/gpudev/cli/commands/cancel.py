@@ -43,7 +43,7 @@ def command(
     if everything == bool(reservations):
         raise click.UsageError("Say which: one or more IDs, or --all.", context)
     if everything and not yes and not can_ask():
-        raise click.UsageError("There is nobody to ask here: add --yes to cancel all.", context)
+        raise click.UsageError("There is nobody to ask here: cancel all with --all --yes.", context)
     with session.connect() as client:
         jobs = _list_live(client) if everything else [client.get(given) for given in reservations]
         live = _without_ended(jobs)

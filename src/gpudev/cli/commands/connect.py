@@ -50,13 +50,15 @@ def command(context: click.Context, reservation: str | None) -> None:
     """
     from gpudev.client import session, ssh
     from gpudev.client.config import read_surroundings
+    from gpudev.client.ssh_keys import list_identity_files
 
     surroundings = read_surroundings()
     with session.connect(surroundings) as client:
         job = client.get(reservation) if reservation else _get_only_active(client)
     if job.status in session.ENDED:
         ssh.delete_config(surroundings, job.job_id)
-    config = ssh.write_config(surroundings, client.target.api_url, _check_active(job))
+    keys = list_identity_files(surroundings)
+    config = ssh.write_config(surroundings, client.target.api_url, _check_active(job), keys)
     _become_ssh(config, ssh.host_alias(job.job_id), context.meta[REMOTE_COMMAND])
 
 

@@ -25,7 +25,8 @@ def command(state_dir: Path | None, *, keep_servers: bool, yes: bool) -> None:
     from gpudev.domain.errors import GpuDevError
     from gpudev.settings import Settings
 
-    state = one_machine.find_state(one_machine.UpOptions(state_dir), Settings())
+    chosen = state_dir or _find_state_dir()
+    state = one_machine.find_state(one_machine.UpOptions(chosen), Settings())
     try:
         if not keep_servers:
             _end_reservations(state, ask=not yes)
@@ -36,6 +37,17 @@ def command(state_dir: Path | None, *, keep_servers: bool, yes: bool) -> None:
     put("gpu-dev has stopped." if stopped else "gpu-dev was not running.")
     if left:
         put(f"{left} dev server{'s' if left != 1 else ''} of an earlier run ended. The homes are kept.")
+
+
+def _find_state_dir() -> Path | None:
+    """The folder of the server on this machine that the user's commands talk to, if they do."""
+    from gpudev.client.config import find_target, read_surroundings
+
+    try:
+        login_file = find_target(read_surroundings()).login_file
+    except ClientError:
+        return None
+    return login_file.parent if login_file else None
 
 
 def _end_reservations(state: StateFolder, *, ask: bool) -> None:

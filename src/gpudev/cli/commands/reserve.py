@@ -143,6 +143,7 @@ def _ready(job: JobDetail, choice: Choice, surroundings: Surroundings, api_url: 
     from gpudev.cli.render.reservations import format_ready
     from gpudev.cli.render.times import read_now
     from gpudev.client.ssh import write_config
+    from gpudev.client.ssh_keys import list_identity_files
 
-    config = write_config(surroundings, api_url, job)
+    config = write_config(surroundings, api_url, job, list_identity_files(surroundings))
     return format_ready(job, read_now(), config, simulated=choice.simulated)

@@ -15,26 +15,28 @@ def command() -> None:
 @command.command("api")
 def api() -> None:
     """Serve the HTTP API until stopped."""
-    from gpudev.bootstrap import server
+    from gpudev.bootstrap.api import run_api
     from gpudev.settings import Settings
 
-    server.run_api(Settings())
+    run_api(Settings())
 
 
 @command.command("controller")
 def controller() -> None:
     """Turn reservations into dev servers until stopped."""
-    from gpudev.bootstrap import server
+    from gpudev.bootstrap.controller import run_controller
     from gpudev.settings import Settings
 
-    server.run_controller(Settings())
+    run_controller(Settings())
 
 
 @command.command("migrate")
 def migrate() -> None:
     """Bring the database schema up to date."""
-    from gpudev.bootstrap import server
+    import asyncio
+
+    from gpudev.bootstrap.foundation import prepare_database
     from gpudev.settings import Settings
 
-    for name in server.run_migrations(Settings()):
+    for name in asyncio.run(prepare_database(Settings())):
         put(f"applied {name}")

@@ -1,0 +1,109 @@
+"""The process that is the HTTP API."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pwd
+import socket
+
+import uvicorn
+from prometheus_client import CollectorRegistry, multiprocess, start_http_server
+
+from gpudev.adapters.local.readiness import tell_ready
+from gpudev.adapters.local.state import StateFolder
+from gpudev.api.service import make_service
+from gpudev.app.application import Application
+from gpudev.app.cancel import Cancel
+from gpudev.app.find import Find
+from gpudev.app.follow import EventHub, Follow
+from gpudev.app.login import Authenticate, IssueKey, LocalLogin
+from gpudev.app.reserve import Reserve
+from gpudev.bootstrap.foundation import (
+    Stores,
+    SystemClock,
+    begin,
+    choose_isolation,
+    offered_catalogue,
+    open_stores,
+    read_fleet,
+)
+from gpudev.settings import Settings
+
+
+def run_api(settings: Settings) -> None:
+    begin(settings)
+    asyncio.run(_serve_api(settings))
+
+
+async def _serve_api(settings: Settings) -> None:
+    async with open_stores(settings) as stores:
+        service = make_service(make_application(settings, stores))
+        listener = _listen(settings)
+        _serve_metrics(settings)
+        config = uvicorn.Config(
+            service, log_config=None, access_log=False, timeout_graceful_shutdown=2, lifespan="on"
+        )
+        server = uvicorn.Server(config)
+        # The socket listens already, so a request that comes now waits for the server and is not refused.
+        tell_ready(settings.process.ready_fd)
+        await server.serve(sockets=[listener])
+
+
+def make_application(settings: Settings, stores: Stores) -> Application:
+    clock = SystemClock()
+    catalogue = offered_catalogue(settings)
+    hub = EventHub(stores.signals)
+    return Application(
+        reserve=Reserve(stores.reservations, catalogue, clock),
+        find=Find(stores.reservations),
+        cancel=Cancel(stores.operations, clock),
+        follow=Follow(stores.reservations, hub),
+        authenticate=Authenticate(stores.users, clock),
+        local_login=_make_local_login(settings, stores, clock),
+        hub=hub,
+        reservations=stores.reservations,
+        operations=stores.operations,
+        gpu_types=stores.gpu_types,
+        health=stores.health,
+        queue=stores.queue,
+        catalogue=catalogue,
+        clock=clock,
+        notices=_make_notices(settings),
+    )
+
+
+def _make_local_login(settings: Settings, stores: Stores, clock: SystemClock) -> LocalLogin | None:
+    if settings.local.state_dir is None:
+        return None
+    return LocalLogin(
+        users=stores.users,
+        issue_key=IssueKey(stores.users, clock, settings.api.key_ttl_hours),
+        clock=clock,
+        secret=StateFolder(settings.local.state_dir).read_login_secret(),
+        owner=pwd.getpwuid(os.getuid()).pw_name,
+        hosts=frozenset(f"{host}:{settings.api.port}" for host in (settings.api.host, "localhost")),
+    )
+
+
+def _make_notices(settings: Settings) -> tuple[str, ...]:
+    if settings.local.state_dir is None:
+        return ()
+    fleet = read_fleet(settings)
+    simulated = all(node.is_simulated for node in fleet.nodes)
+    notice = "The GPUs are simulated: they can be reserved and counted, not computed on."
+    return (*([notice] if simulated else []), choose_isolation(settings).sentence)
+
+
+def _listen(settings: Settings) -> socket.socket:
+    if settings.api.socket_fd >= 0:
+        return socket.socket(fileno=settings.api.socket_fd)
+    return socket.create_server((settings.api.host, settings.api.port), backlog=2048)
+
+
+def _serve_metrics(settings: Settings) -> None:
+    """The metrics of every process that shares the folder, whichever of them is asked."""
+    if settings.api.metrics_port:
+        registry = CollectorRegistry()
+        multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # it has no types
+        start_http_server(settings.api.metrics_port, settings.api.host, registry)

@@ -1,0 +1,121 @@
+"""The process that is a controller."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+from gpudev.adapters.local.cluster import LocalCluster, LocalClusterConfig
+from gpudev.adapters.local.readiness import tell_ready
+from gpudev.app.controllers.admission import AdmissionController
+from gpudev.app.controllers.execute import Executor, FaultPoint, no_fault
+from gpudev.app.controllers.reservations import ReservationController, Rules
+from gpudev.app.controllers.run import Controllers, Sources
+from gpudev.bootstrap.foundation import (
+    Stores,
+    SystemClock,
+    begin,
+    choose_isolation,
+    offered_catalogue,
+    open_stores,
+    read_fleet,
+)
+from gpudev.domain.catalogue import DEFAULT_CATALOGUE, Catalogue
+from gpudev.domain.errors import Invalid, StoreUnavailable
+from gpudev.domain.expiry import TimePolicy
+from gpudev.ports.clock import Clock
+from gpudev.ports.cluster import Cluster
+from gpudev.settings import Settings
+
+_DATABASE_RETRY_SECONDS = 0.02
+
+
+def run_controller(settings: Settings) -> None:
+    begin(settings)
+    asyncio.run(_serve_controller(settings))
+
+
+async def _serve_controller(settings: Settings) -> None:
+    async with open_stores(settings) as stores:
+        await _wait_for_schema(stores)
+        async with _open_cluster(settings) as cluster:
+            # The cluster's lock makes this the only controller, so no lease can be anybody's.
+            await stores.reservations.break_leases()
+            controllers, admission = make_controllers(settings, stores, cluster, SystemClock())
+            for gpu_type in offered_catalogue(settings).by_name:
+                await admission.turn(gpu_type)
+            tell_ready(settings.process.ready_fd)
+            _on_termination(controllers.stop)
+            await controllers.run()
+
+
+def make_controllers(
+    settings: Settings, stores: Stores, cluster: Cluster, clock: Clock
+) -> tuple[Controllers, AdmissionController]:
+    policy = TimePolicy(grace=settings.time.grace, start_limit=settings.time.start_limit)
+    rules = Rules(_known_catalogue(settings), policy)
+    fault_point = make_fault_point(settings.process.fault_point)
+    executor = Executor(stores.reservations, stores.operations, cluster, clock, fault_point)
+    admission = AdmissionController(
+        stores.admissions, stores.gpu_types, cluster, rules, clock, settings.process.hostname
+    )
+    sources = Sources(stores.reservations, stores.admissions, stores.signals, cluster, clock)
+    reservations = ReservationController(stores.queue, executor, rules)
+    return Controllers(reservations, admission, sources), admission
+
+
+def _known_catalogue(settings: Settings) -> Catalogue:
+    """What is on offer, and what was: reservations of a retired type run on to their end."""
+    offered = offered_catalogue(settings)
+    retired = (gpu_type for gpu_type in DEFAULT_CATALOGUE.types if not offered.find(gpu_type.name))
+    return Catalogue((*offered.types, *retired))
+
+
+@asynccontextmanager
+async def _open_cluster(settings: Settings) -> AsyncIterator[Cluster]:
+    if settings.local.state_dir is None:
+        raise Invalid(
+            "No cluster is configured.",
+            hint="Run gpu-dev on this machine with: gpu-dev up",
+            code="no_cluster",
+        )
+    paths = tuple(path for path in settings.local.read_only_paths.split(":") if path)
+    config = LocalClusterConfig(
+        state_dir=settings.local.state_dir,
+        fleet=read_fleet(settings),
+        isolation=choose_isolation(settings),
+        read_only_paths=paths,
+    )
+    async with LocalCluster(config) as cluster:
+        yield cluster
+
+
+async def _wait_for_schema(stores: Stores) -> None:
+    """The database may be starting or migrating; there is nothing to do before it is ready."""
+    while True:
+        try:
+            await stores.health.check()
+        except StoreUnavailable:
+            await asyncio.sleep(_DATABASE_RETRY_SECONDS)
+        else:
+            return
+
+
+def make_fault_point(name: str) -> FaultPoint:
+    """For tests of crash safety: die at the named point, as if by `kill -9`."""
+    if not name:
+        return no_fault
+
+    def fault_point(point: str) -> None:
+        if point == name:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return fault_point
+
+
+def _on_termination(stop: Callable[[], None]) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop)

@@ -1,0 +1,106 @@
+"""What every process of the server starts with: its stores, its clock, its fleet, and its first steps."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from gpudev.adapters.local.fleet import Fleet, default_fleet_choice, load_fleet
+from gpudev.adapters.local.isolation import Isolation, probe_isolation
+from gpudev.adapters.local.linux import die_with_parent
+from gpudev.adapters.postgres.admissions import PostgresAdmissions
+from gpudev.adapters.postgres.gpu_types import PostgresGpuTypes
+from gpudev.adapters.postgres.health import PostgresHealth
+from gpudev.adapters.postgres.migrate import migrate
+from gpudev.adapters.postgres.operations import PostgresOperations
+from gpudev.adapters.postgres.pgmq import PgmqQueue
+from gpudev.adapters.postgres.pool import Database, connect
+from gpudev.adapters.postgres.reservations import PostgresReservations
+from gpudev.adapters.postgres.signals import PostgresSignals
+from gpudev.adapters.postgres.users import PostgresUsers
+from gpudev.domain.catalogue import DEFAULT_CATALOGUE, Catalogue
+from gpudev.settings import Settings
+from gpudev.telemetry import configure_logging
+
+
+class SystemClock:
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """The PostgreSQL side of every port."""
+
+    database: Database
+    reservations: PostgresReservations
+    operations: PostgresOperations
+    admissions: PostgresAdmissions
+    gpu_types: PostgresGpuTypes
+    users: PostgresUsers
+    queue: PgmqQueue
+    signals: PostgresSignals
+    health: PostgresHealth
+
+    @classmethod
+    def on(cls, database: Database) -> Stores:
+        return cls(
+            database=database,
+            reservations=PostgresReservations(database),
+            operations=PostgresOperations(database),
+            admissions=PostgresAdmissions(database),
+            gpu_types=PostgresGpuTypes(database),
+            users=PostgresUsers(database),
+            queue=PgmqQueue(database),
+            signals=PostgresSignals(database.dsn),
+            health=PostgresHealth(database),
+        )
+
+
+async def prepare_database(settings: Settings) -> tuple[str, ...]:
+    """Bring the schema up to date and the GPU types in line with what is on offer."""
+    connection = await connect(settings.database.dsn)
+    try:
+        applied = await migrate(connection)
+    finally:
+        await connection.close()
+    async with open_stores(settings) as stores:
+        await stores.gpu_types.sync(offered_catalogue(settings).types)
+    return applied
+
+
+@asynccontextmanager
+async def open_stores(settings: Settings) -> AsyncIterator[Stores]:
+    database = Database(settings.database.dsn, max_connections=settings.database.max_connections)
+    await database.open()
+    try:
+        yield Stores.on(database)
+    finally:
+        await database.close()
+
+
+def read_fleet(settings: Settings) -> Fleet:
+    return load_fleet(settings.local.fleet or default_fleet_choice())
+
+
+def offered_catalogue(settings: Settings) -> Catalogue:
+    """What can be reserved: the types of the fleet on one machine, the whole table elsewhere."""
+    if settings.local.state_dir is None:
+        return DEFAULT_CATALOGUE
+    return read_fleet(settings).catalogue(DEFAULT_CATALOGUE)
+
+
+def choose_isolation(settings: Settings) -> Isolation:
+    return Isolation(settings.local.isolation) if settings.local.isolation else probe_isolation()
+
+
+def begin(settings: Settings) -> None:
+    configure_logging(settings.process.log_level)
+    if settings.process.parent_pid:
+        die_with_parent(signal.SIGTERM)
+        if os.getppid() != settings.process.parent_pid:
+            raise SystemExit("The process that started this one has ended.")

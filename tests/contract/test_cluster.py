@@ -1,0 +1,291 @@
+"""What every cluster must do, on this machine with and without sandboxes: real processes, real `ssh`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import uuid
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpudev.adapters.local.cluster import LocalCluster
+from gpudev.adapters.local.isolation import Isolation
+from gpudev.adapters.local.records import Records
+from gpudev.domain.errors import ClusterUnavailable, Conflict, Defect
+from gpudev.domain.names import NodeName, ReservationId
+from gpudev.domain.server import ServerPhase
+from gpudev.ports.cluster import CapacityChanged, Cluster, ServerChanged
+from tests.support.local_cluster import (
+    NODE,
+    PATIENCE_SECONDS,
+    Key,
+    SshClient,
+    count_processes,
+    create_ready,
+    hear,
+    make_key,
+    make_spec,
+    need,
+    open_cluster,
+    run_program,
+    say,
+    wait_ready,
+    wait_until,
+)
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=list(Isolation), ids=str)
+def isolation(request: pytest.FixtureRequest) -> Isolation:
+    return need(request.param)
+
+
+@pytest.fixture
+def state_dir(tmp_path: Path) -> Path:
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def key(tmp_path: Path) -> Key:
+    return make_key(tmp_path)
+
+
+@pytest.fixture
+async def cluster(state_dir: Path, isolation: Isolation) -> AsyncIterator[LocalCluster]:
+    async with open_cluster(state_dir, isolation) as opened:
+        yield opened
+
+
+def free_slots(cluster: Cluster) -> dict[str, int]:
+    return {node.name: node.free_slots for node in cluster.snapshot().nodes}
+
+
+async def test_the_nodes_are_those_of_the_fleet(cluster: LocalCluster) -> None:
+    nodes = cluster.snapshot().nodes
+    assert [(node.name, node.gpu_type, node.slots) for node in nodes] == [("t4-0", "t4", 4), ("t4-1", "t4", 4)]
+    assert all(node.is_simulated and node.is_schedulable for node in nodes)
+
+
+async def test_a_created_server_is_in_the_snapshot_and_its_gpus_are_taken(cluster: LocalCluster) -> None:
+    spec = make_spec(gpus=2)
+    await cluster.create_server(spec)
+    assert spec.reservation_id in cluster.snapshot().servers
+    assert free_slots(cluster) == {"t4-0": 2, "t4-1": 4}
+
+
+async def test_creating_again_adopts(cluster: LocalCluster) -> None:
+    spec = make_spec()
+    await asyncio.gather(cluster.create_server(spec), cluster.create_server(spec))
+    first = await wait_ready(cluster, spec.reservation_id)
+    await cluster.create_server(spec)
+    assert cluster.snapshot().servers == {spec.reservation_id: first}
+
+
+async def test_a_name_that_belongs_to_another_is_a_defect(cluster: LocalCluster) -> None:
+    spec = make_spec()
+    await cluster.create_server(spec)
+    other = ReservationId(spec.reservation_id[:8] + str(uuid.uuid4())[8:])
+    with pytest.raises(Defect, match=spec.reservation_id):
+        await cluster.create_server(replace(spec, reservation_id=other))
+    assert await cluster.find_server(other) is None
+
+
+async def test_a_node_without_room_gives_an_unplaceable_server(cluster: LocalCluster) -> None:
+    await cluster.create_server(make_spec(gpus=4))
+    spec = make_spec(gpus=1)
+    await cluster.create_server(spec)
+    server = cluster.snapshot().servers[spec.reservation_id]
+    assert (server.phase, server.address) == (ServerPhase.UNPLACEABLE, None)
+    assert "0 of 4 free" in server.detail
+    assert free_slots(cluster)[NODE] == 0
+    await cluster.delete_server(spec.reservation_id, server.uid)
+    assert await cluster.find_server(spec.reservation_id) is None
+
+
+async def test_a_node_that_is_not_there_gives_an_unplaceable_server(cluster: LocalCluster) -> None:
+    spec = make_spec(node=NodeName("t4-9"))
+    await cluster.create_server(spec)
+    assert cluster.snapshot().servers[spec.reservation_id].phase is ServerPhase.UNPLACEABLE
+
+
+async def test_a_ready_server_is_reached_with_strict_host_keys(
+    cluster: LocalCluster, key: Key, tmp_path: Path
+) -> None:
+    server = await create_ready(cluster, make_spec(key))
+    done = await SshClient(server, key, tmp_path).run("echo out; echo err >&2; exit 7")
+    assert (done.code, done.out, done.err) == (7, "out\n", "err\n")
+
+
+async def test_another_key_is_refused(cluster: LocalCluster, key: Key, tmp_path: Path) -> None:
+    server = await create_ready(cluster, make_spec(key))
+    (tmp_path / "other").mkdir()
+    stranger = SshClient(server, make_key(tmp_path / "other"), tmp_path)
+    done = await stranger.run("true")
+    assert done.code == 255
+    assert "Permission denied" in done.err
+
+
+async def test_each_server_has_gpus_of_its_own(cluster: LocalCluster, key: Key, tmp_path: Path) -> None:
+    servers = [await create_ready(cluster, make_spec(key, gpus=2)) for _ in range(2)]
+    clients = [SshClient(server, key, tmp_path) for server in servers]
+    seen = [await client.run("echo $CUDA_VISIBLE_DEVICES") for client in clients]
+    assert [done.out.strip() for done in seen] == [
+        "simulated-t4-0-0,simulated-t4-0-1",
+        "simulated-t4-0-2,simulated-t4-0-3",
+    ]
+
+
+async def test_the_lowest_free_gpus_are_given(cluster: LocalCluster, state_dir: Path) -> None:
+    first, second, third = make_spec(), make_spec(), make_spec()
+    await cluster.create_server(first)
+    await cluster.create_server(second)
+    uid = cluster.snapshot().servers[first.reservation_id].uid
+    await cluster.delete_server(first.reservation_id, uid)
+    await cluster.create_server(third)
+    record = Records(state_dir).files_of(third.reservation_id[:8]).find_record()
+    assert record is not None
+    assert [gpu.visible_name for gpu in record.gpus] == ["simulated-t4-0-0"]
+
+
+async def test_deleting_leaves_no_process_and_keeps_the_home(
+    cluster: LocalCluster, key: Key, tmp_path: Path, state_dir: Path
+) -> None:
+    spec = make_spec(key)
+    server = await create_ready(cluster, spec)
+    client = SshClient(server, key, tmp_path)
+    await client.run("echo kept > ~/file; mkdir -m 000 $HF_HOME/.. -p; setsid nohup sleep 1000 >&- 2>&- <&- &")
+    session = await client.start("exec sleep 1000")
+    assert count_processes(spec.reservation_id) > 0
+    await cluster.delete_server(spec.reservation_id, server.uid)
+    assert count_processes(spec.reservation_id) == 0
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        await session.wait()
+    assert await cluster.find_server(spec.reservation_id) is None
+    assert free_slots(cluster)[NODE] == 4
+    assert (Records(state_dir).home_of(spec.reservation_id[:8]) / "file").read_text() == "kept\n"
+
+
+async def test_deleting_what_is_gone_succeeds(cluster: LocalCluster) -> None:
+    spec = make_spec()
+    await cluster.create_server(spec)
+    uid = cluster.snapshot().servers[spec.reservation_id].uid
+    await asyncio.gather(*(cluster.delete_server(spec.reservation_id, uid) for _ in range(3)))
+    await cluster.delete_server(spec.reservation_id, uid)
+
+
+async def test_another_incarnation_is_left_alone(cluster: LocalCluster) -> None:
+    spec = make_spec()
+    server = await create_ready(cluster, spec)
+    await cluster.delete_server(spec.reservation_id, str(uuid.uuid4()))
+    assert await cluster.find_server(spec.reservation_id) == server
+
+
+async def test_a_server_made_again_is_another_incarnation(cluster: LocalCluster) -> None:
+    spec = make_spec()
+    first = await create_ready(cluster, spec)
+    await cluster.delete_server(spec.reservation_id, first.uid)
+    second = await create_ready(cluster, spec)
+    assert second.uid != first.uid
+
+
+async def test_a_killed_server_comes_back_as_it_was(
+    cluster: LocalCluster, key: Key, tmp_path: Path, state_dir: Path
+) -> None:
+    spec = make_spec(key)
+    before = await create_ready(cluster, spec)
+    client = SshClient(before, key, tmp_path)
+    await client.run("echo kept > ~/file")
+    process = Records(state_dir).files_of(spec.reservation_id[:8]).find_process()
+    assert process is not None
+    changes = cluster.changes()
+    os.kill(process.identity.pid, signal.SIGKILL)
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        assert await anext(changes) == ServerChanged(spec.reservation_id)
+    after = await wait_ready(cluster, spec.reservation_id)
+    assert after == before
+    assert (await client.run("cat ~/file")).out == "kept\n"
+
+
+async def test_changes_are_told_to_every_listener(cluster: LocalCluster) -> None:
+    listeners = [cluster.changes(), cluster.changes()]
+    spec = make_spec()
+    await cluster.create_server(spec)
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        for listener in listeners:
+            told = {await anext(listener), await anext(listener)}
+            assert told == {ServerChanged(spec.reservation_id), CapacityChanged("t4")}
+
+
+async def test_twenty_at_once(state_dir: Path, isolation: Isolation, key: Key, tmp_path: Path) -> None:
+    fleet = tmp_path / "fleet.toml"
+    fleet.write_text('[[nodes]]\ntype = "t4"\ngpus = 20\n')
+    async with open_cluster(state_dir, isolation, fleet=str(fleet)) as cluster:
+        specs = [make_spec(key) for _ in range(20)]
+        servers = await asyncio.gather(*(create_ready(cluster, spec) for spec in specs))
+        assert len({server.address for server in servers}) == 20
+        clients = [SshClient(server, key, tmp_path) for server in servers]
+        done = await asyncio.gather(*(client.run("echo $GPU_DEV_RESERVATION_ID") for client in clients))
+        assert [one.out.strip() for one in done] == [spec.reservation_id for spec in specs]
+
+
+async def test_a_session_outlives_the_killed_owner_and_is_taken_over(
+    state_dir: Path, isolation: Isolation, key: Key, tmp_path: Path
+) -> None:
+    owner = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.support.local_owner", state_dir, isolation, key.public, stdout=-1
+    )
+    reservation_id = ReservationId((await hear(owner, "\n")).strip())
+    files = Records(state_dir).files_of(reservation_id[:8])
+    record, process = files.find_record(), files.find_process()
+    assert record is not None
+    client = SshClient(describe(record), key, tmp_path)
+    session = await client.start("cat")
+    await say(session, "before")
+    await hear(session, "before\n")
+
+    owner.kill()
+    await owner.wait()
+    await say(session, "without an owner")
+    await hear(session, "without an owner\n")
+
+    async with open_cluster(state_dir, isolation) as cluster:
+        server = await wait_ready(cluster, reservation_id)
+        assert server == replace(describe(record), phase=ServerPhase.READY)
+        assert files.find_process() == process
+        await say(session, "with another")
+        await hear(session, "with another\n")
+        await cluster.delete_server(reservation_id, server.uid)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await session.wait()
+
+
+async def test_a_server_that_died_without_an_owner_is_started_by_the_next(
+    state_dir: Path, isolation: Isolation, key: Key, tmp_path: Path
+) -> None:
+    async with open_cluster(state_dir, isolation) as cluster:
+        spec = make_spec(key)
+        before = await create_ready(cluster, spec)
+    async with open_cluster(state_dir, isolation) as cluster:
+        pass
+
+
+async def test_a_state_directory_has_one_owner(
+    cluster: LocalCluster, state_dir: Path, isolation: Isolation
+) -> None:
+    with pytest.raises(Conflict, match="already runs"):
+        async with LocalCluster(cluster.config):
+            pass
+
+
+async def test_a_closed_cluster_is_unavailable(state_dir: Path, isolation: Isolation) -> None:
+    async with open_cluster(state_dir, isolation) as cluster:
+        listener = cluster.changes()
+    with pytest.raises(ClusterUnavailable):
+        cluster.snapshot()
+    assert [change async for change in listener] == []

@@ -1,0 +1,187 @@
+"""This machine as a cluster, for tests: real processes, real sandboxes, the real OpenSSH client."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from gpudev.adapters.local.cluster import LocalCluster, LocalClusterConfig
+from gpudev.adapters.local.descendants import find_strays
+from gpudev.adapters.local.fleet import load_fleet
+from gpudev.adapters.local.identity import identify
+from gpudev.adapters.local.isolation import Isolation, probe_isolation
+from gpudev.adapters.local.shutdown import stop_all_servers
+from gpudev.domain.catalogue import Share
+from gpudev.domain.names import NodeName, ReservationId
+from gpudev.domain.server import ObservedServer, ServerPhase, ServerSpec
+from gpudev.ports.cluster import Cluster
+
+PATIENCE_SECONDS = 30
+"""How long a test waits for what should take a moment, on a machine that may be busy."""
+
+NODE = NodeName("t4-0")
+
+
+@cache
+def works_here(isolation: Isolation) -> bool:
+    return isolation is Isolation.NONE or probe_isolation() is isolation
+
+
+def need(isolation: Isolation) -> Isolation:
+    """Skip, for a person to see, what cannot run here; fail where it is said that it must."""
+    if not works_here(isolation):
+        if isolation.value in os.environ.get("GPU_DEV_TEST_REQUIRE", ""):
+            pytest.fail(f"{isolation.value} does not work here, and GPU_DEV_TEST_REQUIRE names it.")
+        pytest.skip(f"{isolation.value} does not work here")
+    return isolation
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    path: Path
+    public: str
+
+
+def make_key(directory: Path) -> Key:
+    path = directory / "id_ed25519"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path], check=True)
+    return Key(path, path.with_suffix(".pub").read_text().strip())
+
+
+def make_spec(key: Key | None = None, *, gpus: int = 1, node: NodeName = NODE, **env: str) -> ServerSpec:
+    reservation_id = ReservationId(str(uuid.uuid4()))
+    return ServerSpec(
+        reservation_id=reservation_id,
+        reservation_name=f"t4-{reservation_id[:8]}",
+        username="ada",
+        node=node,
+        gpu_type=node.rpartition("-")[0],
+        gpu_count=gpus,
+        share=Share(cpu_request=1, cpu_limit=1, memory_request_gib=1, memory_limit_gib=1),
+        duration=timedelta(hours=1),
+        ssh_public_keys=(key.public,) if key else (),
+        env_vars=env,
+    )
+
+
+@asynccontextmanager
+async def open_cluster(
+    state_dir: Path, isolation: Isolation, *, fleet: str = "test"
+) -> AsyncIterator[LocalCluster]:
+    """A cluster that leaves no process behind."""
+    try:
+        async with LocalCluster(LocalClusterConfig(state_dir, load_fleet(fleet), isolation)) as cluster:
+            yield cluster
+    finally:
+        await asyncio.to_thread(stop_all_servers, state_dir)
+
+
+async def wait_until(
+    cluster: Cluster, is_so: Callable[[ObservedServer | None], bool], reservation_id: ReservationId
+) -> ObservedServer | None:
+    """Wait for a condition on one server, woken by the cluster's own changes."""
+    changes = cluster.changes()
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while not is_so(server := cluster.snapshot().servers.get(reservation_id)):
+            await anext(changes)
+    return server
+
+
+async def wait_ready(cluster: Cluster, reservation_id: ReservationId) -> ObservedServer:
+    server = await wait_until(
+        cluster, lambda seen: seen is not None and seen.phase is ServerPhase.READY, reservation_id
+    )
+    assert server is not None
+    return server
+
+
+async def create_ready(cluster: Cluster, spec: ServerSpec) -> ObservedServer:
+    await cluster.create_server(spec)
+    return await wait_ready(cluster, spec.reservation_id)
+
+
+def count_processes(reservation_id: ReservationId) -> int:
+    """Live processes anywhere on the machine that carry the server's mark."""
+    return sum(1 for pid in find_strays(reservation_id) if identify(pid) is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    code: int
+    out: str
+    err: str
+
+
+class SshClient:
+    """`ssh`, `scp` and `sftp` as a user has them, with strict host keys."""
+
+    def __init__(self, server: ObservedServer, key: Key, directory: Path) -> None:
+        assert server.address is not None
+        self._address = server.address
+        self._key = key
+        self.known_hosts = directory / f"known_hosts-{server.reservation_id}"
+        host = f"[{server.address.host}]:{server.address.port}"
+        self.known_hosts.write_text("".join(f"{host} {line}\n" for line in server.host_keys))
+
+    @property
+    def target(self) -> str:
+        return f"dev@{self._address.host}"
+
+    @property
+    def options(self) -> list[str]:
+        return [
+            *("-F", "none", "-i", str(self._key.path), "-o", "IdentitiesOnly=yes", "-o", "BatchMode=yes"),
+            *("-o", "StrictHostKeyChecking=yes", "-o", f"UserKnownHostsFile={self.known_hosts}"),
+        ]
+
+    def command(self, *extra: str, user: str = "dev") -> list[str]:
+        host = f"{user}@{self._address.host}"
+        return ["ssh", *self.options, "-p", str(self._address.port), *extra[:-1], host, *extra[-1:]]
+
+    async def run(self, command: str, *options: str, stdin: bytes = b"", user: str = "dev") -> Done:
+        return await run_program(*self.command(*options, command, user=user), stdin=stdin)
+
+    async def start(self, command: str, *options: str) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
+            *self.command(*options, command), stdin=-1, stdout=-1, stderr=asyncio.subprocess.STDOUT
+        )
+
+    async def copy(self, program: str, *arguments: str, stdin: bytes = b"") -> Done:
+        port = ("-P", str(self._address.port))
+        return await run_program(program, *self.options, *port, *arguments, stdin=stdin)
+
+
+async def run_program(*command: str, stdin: bytes = b"") -> Done:
+    process = await asyncio.create_subprocess_exec(*command, stdin=-1, stdout=-1, stderr=-1)
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            out, err = await process.communicate(stdin)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    assert process.returncode is not None
+    return Done(process.returncode, out.decode(), err.decode())
+
+
+async def say(process: asyncio.subprocess.Process, line: str) -> None:
+    assert process.stdin is not None
+    process.stdin.write(f"{line}\n".encode())
+    await process.stdin.drain()
+
+
+async def hear(process: asyncio.subprocess.Process, words: str) -> str:
+    """What the process says up to and with these words."""
+    assert process.stdout is not None
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        return (await process.stdout.readuntil(words.encode())).decode()

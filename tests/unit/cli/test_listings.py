@@ -1,0 +1,121 @@
+"""`list`, `show`, `avail`, `status` and `whoami`: what they ask for and what they print."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpudev.client import codec, ssh
+from gpudev.client.config import read_surroundings
+from gpudev.wire.jobs import JobDetail
+from tests.support.fake_api import FakeApi, Reply
+from tests.support.wire_values import A_JOB, ACTIVE, AVAILABILITY, STATUS
+from tests.unit.cli.conftest import GpuDev
+
+
+def answer_list(api: FakeApi, *jobs: JobDetail, total: int | None = None) -> None:
+    page = {"jobs": codec.encode(jobs), "total": total or len(jobs), "limit": 50, "offset": 0}
+    api.on("GET", "/v1/jobs", Reply(body=page))
+
+
+@pytest.mark.parametrize(
+    "arguments, query",
+    [
+        ([], "status=pending,queued,preparing,active&limit=50"),
+        (["--all"], "limit=50"),
+        (["--status", "Active, queued"], "status=active,queued&limit=50"),
+        (["--limit", "3"], "status=pending,queued,preparing,active&limit=3"),
+    ],
+)
+def test_list_asks_for_the_right_ones(
+    gpu_dev: GpuDev, api: FakeApi, arguments: list[str], query: str
+) -> None:
+    answer_list(api, ACTIVE)
+    assert gpu_dev("list", *arguments).code == 0
+    assert api.requests[-1].path == f"/v1/jobs?{query}"
+
+
+def test_list_prints_a_table(gpu_dev: GpuDev, api: FakeApi) -> None:
+    answer_list(api, A_JOB)
+    assert gpu_dev("list").out.splitlines() == [
+        "ID        NAME   GPUS      STATUS   WHEN",
+        "7f3a91c2  train  2 x h100  pending  being looked at",
+    ]
+
+
+@pytest.mark.parametrize("form", [["--json"], ["-o", "json"]])
+def test_list_as_json(gpu_dev: GpuDev, api: FakeApi, form: list[str]) -> None:
+    answer_list(api, ACTIVE)
+    assert json.loads(gpu_dev("list", *form).out)["jobs"] == [codec.encode(ACTIVE)]
+
+
+def test_list_by_name_can_be_piped(gpu_dev: GpuDev, api: FakeApi) -> None:
+    answer_list(api, ACTIVE, replace(A_JOB, name="other"))
+    assert gpu_dev("list", "-o", "name").out == "train\nother\n"
+
+
+def test_an_empty_list_leaves_stdout_empty(gpu_dev: GpuDev, api: FakeApi) -> None:
+    answer_list(api)
+    result = gpu_dev("list")
+    assert (result.out, result.err) == ("", "No reservations. Ask for GPUs with: gpu-dev reserve\n")
+
+
+def test_a_page_says_that_there_is_more(gpu_dev: GpuDev, api: FakeApi) -> None:
+    answer_list(api, ACTIVE, total=70)
+    assert "1 of 70 are shown" in gpu_dev("list", "--all").err
+
+
+def test_an_unknown_status_is_told_the_known_ones(gpu_dev: GpuDev, home: Path) -> None:
+    result = gpu_dev("list", "--status", "running")
+    assert result.code == 2
+    assert '"running" is not a status. There are pending, queued,' in result.err
+
+
+def test_list_removes_ssh_files_of_ended_reservations(gpu_dev: GpuDev, api: FakeApi) -> None:
+    config = ssh.write_config(read_surroundings(), api.url, ACTIVE, ())
+    answer_list(api, ACTIVE, total=70)
+    gpu_dev("list")
+    answer_list(api)
+    gpu_dev("list", "--all")
+    assert config.exists()
+    gpu_dev("list")
+    assert not config.exists()
+
+
+def test_show(gpu_dev: GpuDev, api: FakeApi) -> None:
+    api.on("GET", "/v1/jobs/train", Reply(body=codec.encode(ACTIVE)))
+    assert "Connect       gpu-dev connect 7f3a91c2" in gpu_dev("show", "train").out
+    assert json.loads(gpu_dev("show", "train", "--json").out) == codec.encode(ACTIVE)
+
+
+@pytest.mark.parametrize("name", ["avail", "availability"])
+def test_avail_calls_simulated_gpus_simulated(gpu_dev: GpuDev, api: FakeApi, name: str) -> None:
+    out = gpu_dev(name).out
+    assert "t4 (simulated)" in out
+    assert "h100 (simulated)" not in out
+
+
+def test_avail_in_other_forms(gpu_dev: GpuDev, api: FakeApi) -> None:
+    assert json.loads(gpu_dev("avail", "--json").out) == codec.encode(AVAILABILITY)
+    assert gpu_dev("avail", "-o", "name").out == "h100\nt4\n"
+    assert gpu_dev("avail", "-o", "yaml").out.startswith("availability:\n  h100:\n    gpu_type:")
+
+
+def test_status(gpu_dev: GpuDev, api: FakeApi) -> None:
+    api.on("GET", "/v1/cluster/status", Reply(body=codec.encode(STATUS)))
+    assert "Note: The t4 GPUs are simulated: they do not exist." in gpu_dev("status").out
+    assert json.loads(gpu_dev("status", "--json").out) == codec.encode(STATUS)
+
+
+def test_whoami(gpu_dev: GpuDev, api: FakeApi) -> None:
+    api.on("GET", "/v1/me", Reply(body={"user_id": 1, "username": "ada"}))
+    assert gpu_dev("whoami").out == f"ada at {api.url} (environment local)\n"
+    assert json.loads(gpu_dev("whoami", "--json").out) == {
+        "user_id": 1,
+        "username": "ada",
+        "api_url": api.url,
+        "environment": "local",
+    }

@@ -112,8 +112,8 @@ class ProcessSettings(BaseSettings):
     """Set by `gpu-dev up`: end when this process ends."""
     ready_fd: int = Field(-1, validation_alias="GPU_DEV_READY_FD")
     """Set by `gpu-dev up`: descriptor to write to once this process is ready."""
-    fault_point: str = Field("", validation_alias="GPU_DEV_FAULT_POINT")
-    """For tests of crash safety: the process kills itself at this point of a turn."""
+    fault_file: Path | None = Field(None, validation_alias="GPU_DEV_FAULT_FILE")
+    """For tests of crash safety: a file that names a point of a turn at which the process kills itself."""
 
 
 @dataclass(frozen=True, slots=True)

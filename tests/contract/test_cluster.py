@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import sys
 import uuid
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -28,11 +27,12 @@ from tests.support.local_cluster import (
     count_processes,
     create_ready,
     hear,
+    make_config,
     make_key,
     make_spec,
     need,
     open_cluster,
-    run_program,
+    other_owner,
     say,
     wait_ready,
     wait_until,
@@ -68,7 +68,10 @@ def free_slots(cluster: Cluster) -> dict[str, int]:
 
 async def test_the_nodes_are_those_of_the_fleet(cluster: LocalCluster) -> None:
     nodes = cluster.snapshot().nodes
-    assert [(node.name, node.gpu_type, node.slots) for node in nodes] == [("t4-0", "t4", 4), ("t4-1", "t4", 4)]
+    assert [(node.name, node.gpu_type, node.slots) for node in nodes] == [
+        ("t4-0", "t4", 4),
+        ("t4-1", "t4", 4),
+    ]
     assert all(node.is_simulated and node.is_schedulable for node in nodes)
 
 
@@ -159,7 +162,9 @@ async def test_deleting_leaves_no_process_and_keeps_the_home(
     spec = make_spec(key)
     server = await create_ready(cluster, spec)
     client = SshClient(server, key, tmp_path)
-    await client.run("echo kept > ~/file; mkdir -m 000 $HF_HOME/.. -p; setsid nohup sleep 1000 >&- 2>&- <&- &")
+    await client.run(
+        "echo kept > ~/file; mkdir -m 000 $HF_HOME/.. -p; setsid nohup sleep 1000 >&- 2>&- <&- &"
+    )
     session = await client.start("exec sleep 1000")
     assert count_processes(spec.reservation_id) > 0
     await cluster.delete_server(spec.reservation_id, server.uid)
@@ -237,49 +242,63 @@ async def test_twenty_at_once(state_dir: Path, isolation: Isolation, key: Key, t
 async def test_a_session_outlives_the_killed_owner_and_is_taken_over(
     state_dir: Path, isolation: Isolation, key: Key, tmp_path: Path
 ) -> None:
-    owner = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.support.local_owner", state_dir, isolation, key.public, stdout=-1
-    )
-    reservation_id = ReservationId((await hear(owner, "\n")).strip())
-    files = Records(state_dir).files_of(reservation_id[:8])
-    record, process = files.find_record(), files.find_process()
-    assert record is not None
-    client = SshClient(describe(record), key, tmp_path)
-    session = await client.start("cat")
-    await say(session, "before")
-    await hear(session, "before\n")
-
-    owner.kill()
-    await owner.wait()
-    await say(session, "without an owner")
-    await hear(session, "without an owner\n")
-
-    async with open_cluster(state_dir, isolation) as cluster:
-        server = await wait_ready(cluster, reservation_id)
-        assert server == replace(describe(record), phase=ServerPhase.READY)
-        assert files.find_process() == process
-        await say(session, "with another")
-        await hear(session, "with another\n")
-        await cluster.delete_server(reservation_id, server.uid)
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            await session.wait()
+    async with other_owner(state_dir, isolation, key) as (owner, expected):
+        files = Records(state_dir).files_of(expected.reservation_id[:8])
+        process = files.find_process()
+        session = await SshClient(expected, key, tmp_path).start("cat")
+        await say(session, "before")
+        await hear(session, "before\n")
+        owner.kill()
+        await owner.wait()
+        await say(session, "without an owner")
+        await hear(session, "without an owner\n")
+        async with open_cluster(state_dir, isolation) as cluster:
+            assert await wait_ready(cluster, expected.reservation_id) == expected
+            assert files.find_process() == process
+            await say(session, "with another")
+            await hear(session, "with another\n")
+            await cluster.delete_server(expected.reservation_id, expected.uid)
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await session.wait()
 
 
 async def test_a_server_that_died_without_an_owner_is_started_by_the_next(
     state_dir: Path, isolation: Isolation, key: Key, tmp_path: Path
 ) -> None:
-    async with open_cluster(state_dir, isolation) as cluster:
-        spec = make_spec(key)
+    spec = make_spec(key)
+    files = Records(state_dir).files_of(spec.reservation_id[:8])
+    async with LocalCluster(make_config(state_dir, isolation)) as cluster:
         before = await create_ready(cluster, spec)
+        process = files.find_process()
+    assert process is not None
+    os.kill(process.identity.pid, signal.SIGKILL)
     async with open_cluster(state_dir, isolation) as cluster:
-        pass
+        assert await wait_ready(cluster, spec.reservation_id) == before
+        assert files.find_process() != process
+        assert (await SshClient(before, key, tmp_path).run("pwd")).code == 0
+
+
+async def test_a_deletion_that_was_interrupted_is_finished_by_the_next_owner(
+    state_dir: Path, isolation: Isolation
+) -> None:
+    spec = make_spec()
+    files = Records(state_dir).files_of(spec.reservation_id[:8])
+    async with LocalCluster(make_config(state_dir, isolation)) as cluster:
+        await create_ready(cluster, spec)
+    record = files.find_record()
+    assert record is not None
+    files.write_record(replace(record, is_leaving=True))
+    async with open_cluster(state_dir, isolation) as cluster:
+        await wait_until(cluster, lambda seen: seen is None, spec.reservation_id)
+        assert count_processes(spec.reservation_id) == 0
+        assert free_slots(cluster)[NODE] == 4
 
 
 async def test_a_state_directory_has_one_owner(
     cluster: LocalCluster, state_dir: Path, isolation: Isolation
 ) -> None:
     with pytest.raises(Conflict, match="already runs"):
-        async with LocalCluster(cluster.config):
+        async with LocalCluster(make_config(state_dir, isolation)):
             pass
 
 

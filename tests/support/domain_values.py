@@ -57,7 +57,7 @@ def make_reservation(number: int = 1, **changes: Any) -> Reservation:
 
 
 def make_node(name: str = "a", *, slots: int = 4, free: int | None = None, **changes: Any) -> Node:
-    values = {"gpu_type": QUAD.name, "free_slots": slots if free is None else free} | changes
+    values: dict[str, Any] = {"gpu_type": QUAD.name, "free_slots": slots if free is None else free} | changes
     return Node(name=NodeName(name), slots=slots, **values)
 
 

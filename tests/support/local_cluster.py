@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
+import sys
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -18,12 +19,12 @@ import pytest
 from gpudev.adapters.local.cluster import LocalCluster, LocalClusterConfig
 from gpudev.adapters.local.descendants import find_strays
 from gpudev.adapters.local.fleet import load_fleet
-from gpudev.adapters.local.identity import identify
 from gpudev.adapters.local.isolation import Isolation, probe_isolation
+from gpudev.adapters.local.records import Records
 from gpudev.adapters.local.shutdown import stop_all_servers
 from gpudev.domain.catalogue import Share
 from gpudev.domain.names import NodeName, ReservationId
-from gpudev.domain.server import ObservedServer, ServerPhase, ServerSpec
+from gpudev.domain.server import ObservedServer, ServerPhase, ServerSpec, SshAddress
 from gpudev.ports.cluster import Cluster
 
 PATIENCE_SECONDS = 30
@@ -74,15 +75,43 @@ def make_spec(key: Key | None = None, *, gpus: int = 1, node: NodeName = NODE, *
     )
 
 
+def make_config(state_dir: Path, isolation: Isolation, *, fleet: str = "test") -> LocalClusterConfig:
+    return LocalClusterConfig(state_dir, load_fleet(fleet), isolation)
+
+
 @asynccontextmanager
 async def open_cluster(
     state_dir: Path, isolation: Isolation, *, fleet: str = "test"
 ) -> AsyncIterator[LocalCluster]:
     """A cluster that leaves no process behind."""
     try:
-        async with LocalCluster(LocalClusterConfig(state_dir, load_fleet(fleet), isolation)) as cluster:
+        async with LocalCluster(make_config(state_dir, isolation, fleet=fleet)) as cluster:
             yield cluster
     finally:
+        await asyncio.to_thread(stop_all_servers, state_dir)
+
+
+@asynccontextmanager
+async def other_owner(
+    state_dir: Path, isolation: Isolation, key: Key
+) -> AsyncIterator[tuple[asyncio.subprocess.Process, ObservedServer]]:
+    """Another process that owns the state directory, and the server that it has made ready."""
+    program = ("-m", "tests.support.local_owner", state_dir, isolation, key.public)
+    owner = await asyncio.create_subprocess_exec(sys.executable, *program, stdout=-1)
+    try:
+        reservation_id = ReservationId((await hear(owner, "\n")).strip())
+        record = Records(state_dir).files_of(reservation_id[:8]).find_record()
+        assert record is not None
+        address = SshAddress("127.0.0.1", record.port)
+        keys = (record.public_host_key,)
+        yield (
+            owner,
+            ObservedServer(reservation_id, record.uid, NODE, ServerPhase.READY, address, keys),
+        )
+    finally:
+        if owner.returncode is None:
+            owner.kill()
+            await owner.wait()
         await asyncio.to_thread(stop_all_servers, state_dir)
 
 
@@ -112,7 +141,7 @@ async def create_ready(cluster: Cluster, spec: ServerSpec) -> ObservedServer:
 
 def count_processes(reservation_id: ReservationId) -> int:
     """Live processes anywhere on the machine that carry the server's mark."""
-    return sum(1 for pid in find_strays(reservation_id) if identify(pid) is not None)
+    return len(find_strays(reservation_id))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,20 +173,28 @@ class SshClient:
             *("-o", "StrictHostKeyChecking=yes", "-o", f"UserKnownHostsFile={self.known_hosts}"),
         ]
 
-    def command(self, *extra: str, user: str = "dev") -> list[str]:
+    @property
+    def port(self) -> int:
+        return self._address.port
+
+    def command(self, remote: str | None, *options: str, user: str = "dev") -> list[str]:
         host = f"{user}@{self._address.host}"
-        return ["ssh", *self.options, "-p", str(self._address.port), *extra[:-1], host, *extra[-1:]]
+        return ["ssh", *self.options, "-p", str(self.port), *options, host, *([remote] if remote else [])]
 
-    async def run(self, command: str, *options: str, stdin: bytes = b"", user: str = "dev") -> Done:
-        return await run_program(*self.command(*options, command, user=user), stdin=stdin)
+    async def run(self, remote: str, *options: str, stdin: bytes = b"", user: str = "dev") -> Done:
+        return await run_program(*self.command(remote, *options, user=user), stdin=stdin)
 
-    async def start(self, command: str, *options: str) -> asyncio.subprocess.Process:
+    async def start(self, remote: str | None, *options: str) -> asyncio.subprocess.Process:
         return await asyncio.create_subprocess_exec(
-            *self.command(*options, command), stdin=-1, stdout=-1, stderr=asyncio.subprocess.STDOUT
+            *self.command(remote, *options), stdin=-1, stdout=-1, stderr=asyncio.subprocess.STDOUT
         )
 
+    async def start_shell(self) -> asyncio.subprocess.Process:
+        """A login shell on a terminal."""
+        return await self.start(None, "-tt")
+
     async def copy(self, program: str, *arguments: str, stdin: bytes = b"") -> Done:
-        port = ("-P", str(self._address.port))
+        port = ("-P", str(self.port))
         return await run_program(program, *self.options, *port, *arguments, stdin=stdin)
 
 
@@ -172,6 +209,14 @@ async def run_program(*command: str, stdin: bytes = b"") -> Done:
             await process.wait()
     assert process.returncode is not None
     return Done(process.returncode, out.decode(), err.decode())
+
+
+async def end_session(process: asyncio.subprocess.Process) -> int:
+    """Wait for its end, which the end of its input may bring."""
+    assert process.stdin is not None
+    process.stdin.close()
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        return await process.wait()
 
 
 async def say(process: asyncio.subprocess.Process, line: str) -> None:

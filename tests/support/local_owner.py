@@ -6,6 +6,8 @@ import asyncio
 import sys
 from pathlib import Path
 
+import structlog
+
 from gpudev.adapters.local.cluster import LocalCluster, LocalClusterConfig
 from gpudev.adapters.local.fleet import load_fleet
 from gpudev.adapters.local.isolation import Isolation
@@ -13,6 +15,7 @@ from tests.support.local_cluster import Key, create_ready, make_spec
 
 
 async def main() -> None:
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     state_dir, isolation, public_key = sys.argv[1:]
     config = LocalClusterConfig(Path(state_dir), load_fleet("test"), Isolation(isolation))
     async with LocalCluster(config) as cluster:

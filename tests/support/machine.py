@@ -15,6 +15,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from gpudev.client.config import Surroundings
+from gpudev.client.session import Client, connect
+
 _GPU_DEV = Path(sys.executable).with_name("gpu-dev")
 _DEADLINE_SECONDS = 60.0
 
@@ -73,8 +76,13 @@ class Machine:
         return job
 
     def list(self) -> list[dict[str, Any]]:
-        jobs: list[dict[str, Any]] = self.ask("list", "--all")
+        jobs: list[dict[str, Any]] = self.ask("list", "--all")["jobs"]
         return jobs
+
+    def client(self) -> Client:
+        """The SDK, for what would take too long by command line; one a thread."""
+        config = self.home / ".config" / "gpu-dev" / "config.json"
+        return connect(Surroundings(self.home, config))
 
     def ssh(self, reservation: str, command: str) -> subprocess.CompletedProcess[str]:
         return self.run("connect", reservation, "--", command, check=False)

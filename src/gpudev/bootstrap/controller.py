@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from gpudev.adapters.local.cluster import LocalCluster, LocalClusterConfig
 from gpudev.adapters.local.readiness import tell_ready
@@ -57,7 +58,7 @@ def make_controllers(
 ) -> tuple[Controllers, AdmissionController]:
     policy = TimePolicy(grace=settings.time.grace, start_limit=settings.time.start_limit)
     rules = Rules(_known_catalogue(settings), policy)
-    fault_point = make_fault_point(settings.process.fault_point)
+    fault_point = make_fault_point(settings.process.fault_file)
     executor = Executor(stores.reservations, stores.operations, cluster, clock, fault_point)
     admission = AdmissionController(
         stores.admissions, stores.gpu_types, cluster, rules, clock, settings.process.hostname
@@ -104,13 +105,14 @@ async def _wait_for_schema(stores: Stores) -> None:
             return
 
 
-def make_fault_point(name: str) -> FaultPoint:
-    """For tests of crash safety: die at the named point, as if by `kill -9`."""
-    if not name:
+def make_fault_point(file: Path | None) -> FaultPoint:
+    """For tests of crash safety: die at the point that the file names, once, as if by `kill -9`."""
+    if file is None:
         return no_fault
 
     def fault_point(point: str) -> None:
-        if point == name:
+        if file.exists() and file.read_text(encoding="utf-8").strip() == point:
+            file.unlink()
             os.kill(os.getpid(), signal.SIGKILL)
 
     return fault_point

@@ -42,11 +42,6 @@ class Client:
         self._http = Http(target.api_url)
         self._key: str | None = None
 
-    @classmethod
-    def at(cls, surroundings: Surroundings) -> Client:
-        """A client of the server that the user's configuration names."""
-        return cls(find_target(surroundings), Credentials(surroundings.credentials_file))
-
     def __enter__(self) -> Self:
         return self
 
@@ -176,8 +171,9 @@ class Client:
 
 
 def connect(surroundings: Surroundings | None = None) -> Client:
-    """A client for the server of this user's configuration: `gpudev.client.session.connect()`."""
-    return Client.at(surroundings or read_surroundings())
+    """A client of the server that the user's configuration names."""
+    here = surroundings or read_surroundings()
+    return Client(find_target(here), Credentials(here.credentials_file))
 
 
 def _job_path(reservation: str) -> str:

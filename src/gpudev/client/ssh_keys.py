@@ -6,6 +6,7 @@ own in `~/.gpu-dev`, so that a first reservation works on a fresh machine.
 
 from __future__ import annotations
 
+import fcntl
 import subprocess
 from pathlib import Path
 
@@ -78,7 +79,20 @@ def _list_agent_keys() -> tuple[str, ...]:
 
 
 def _make_own_key(path: Path) -> None:
+    """Make the pair, unless another process is just doing it. The private half is put there last."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = path.with_name(f"{path.name}.new")
+    with path.with_name(f"{path.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if path.is_file():
+            return
+        draft.unlink(missing_ok=True)
+        _generate_key(draft)
+        _public_half(draft).replace(_public_half(path))
+        draft.replace(path)
+
+
+def _generate_key(path: Path) -> None:
     command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "gpu-dev", "-f", str(path)]
     try:
         subprocess.run(command, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL)

@@ -31,13 +31,8 @@ def dev_server(api: FakeApi, home: Path, tmp_path_factory: pytest.TempPathFactor
     folder = tmp_path_factory.mktemp("server")
     (folder / "authorized_keys").write_text("\n".join(collect_public_keys(read_surroundings())) + "\n")
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / "host_key"], check=True)
-    command = [
-        sys.executable,
-        "-m",
-        "tests.support.ssh_server",
-        folder / "host_key",
-        folder / "authorized_keys",
-    ]
+    files = (str(folder / "host_key"), str(folder / "authorized_keys"))
+    command = [sys.executable, "-m", "tests.support.ssh_server", *files]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         port = int(server.stdout.readline())

@@ -51,7 +51,7 @@ def test_everything_that_can_be_said(gpu_dev: GpuDev, api: FakeApi) -> None:
 def test_progress_goes_to_stderr_and_the_way_in_to_stdout(gpu_dev: GpuDev, api: FakeApi, home: Path) -> None:
     plan_reservation(api, "submitted", "placed", "active")
     result = gpu_dev(*RESERVE)
-    assert "Placed: Words of placed.\nActive: Words of active.\n" in result.err
+    assert "7f3a91c2.\nWords of placed.\nWords of active.\n" in result.err
     config = home / ".gpu-dev" / "7f3a91c2-sshconfig"
     assert config.is_file()
     assert result.out.splitlines()[1:] == [
@@ -62,7 +62,7 @@ def test_progress_goes_to_stderr_and_the_way_in_to_stdout(gpu_dev: GpuDev, api: 
 
 def test_verbose_tells_how_long_each_step_took(gpu_dev: GpuDev, api: FakeApi) -> None:
     plan_reservation(api, "submitted", "active")
-    assert "(+1.5 s) Active: Words of active." in gpu_dev(*RESERVE, "-v").err
+    assert "(+1.5 s) active: Words of active." in gpu_dev(*RESERVE, "-v").err
 
 
 def test_simulated_gpus_are_called_so(gpu_dev: GpuDev, api: FakeApi) -> None:
@@ -162,11 +162,11 @@ def test_ctrl_c_leaves_the_reservation_and_says_how_to_cancel_it(api: FakeApi) -
     hold = threading.Event()
     plan_reservation(api, "submitted")
     api.on("GET", EVENTS, Reply(stream=as_sse(an_event(1, "submitted", "pending", "Accepted.")), hold=hold))
-    command = [sys.executable, "-m", "gpudev.cli.main", *RESERVE]
+    command = [sys.executable, "-m", "gpudev.cli.main", *RESERVE, "-v"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         for line in process.stderr:
-            if line.startswith("Submitted"):
+            if "submitted: Accepted." in line:
                 break
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)

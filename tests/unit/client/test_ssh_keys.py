@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,13 @@ def test_without_any_key_a_pair_of_our_own_is_made_once(surroundings: Surroundin
     assert first[0].endswith(" gpu-dev")
     assert list_identity_files(surroundings) == (own_key_file(surroundings),)
     assert stat.S_IMODE(own_key_file(surroundings).stat().st_mode) == 0o600
+
+
+def test_two_first_runs_at_once_agree_on_one_pair(surroundings: Surroundings) -> None:
+    with ThreadPoolExecutor() as threads:
+        found = list(threads.map(collect_public_keys, [surroundings] * 4))
+    assert len(set(found)) == 1
+    assert len(found[0]) == 1
 
 
 def test_every_key_in_the_users_folder_is_sent_and_tried(surroundings: Surroundings) -> None:

@@ -39,6 +39,7 @@ from gpudev.ports.cluster import CapacityChanged, ClusterChange, ServerChanged, 
 _log = structlog.get_logger(__name__)
 
 _STARTS_PER_CORE = 4
+_SECONDS_TO_WAIT_FOR_AN_END = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,8 @@ class LocalCluster:
         self._launcher = Launcher(self._config.state_dir / "zygote.log")
         self._announcements = Announcements()
         self._servers: dict[str, Upkeep] = {}
+        self._endings: dict[str, asyncio.Task[None]] = {}
+        self._sweeping = asyncio.Lock()
         self._background: set[asyncio.Task[None]] = set()
         self._surroundings = Surroundings(
             fleet=config.fleet,
@@ -76,7 +79,7 @@ class LocalCluster:
         for record in self._records.list_records():
             self._take_over(record)
         self._is_open = True
-        self._do_meanwhile(asyncio.to_thread(self._records.sweep))
+        self._do_meanwhile(self._sweep())
         self._do_meanwhile(self._launcher.warm_up())
         return self
 
@@ -85,9 +88,10 @@ class LocalCluster:
     ) -> None:
         """Let go of everything. The dev servers run on."""
         self._is_open = False
+        for ending in self._endings.values():
+            # The record says that it is to go, so the next owner will finish it.
+            ending.cancel()
         await asyncio.gather(*(server.pause() for server in self._servers.values()))
-        for task in self._background:
-            task.cancel()
         await asyncio.gather(*self._background, return_exceptions=True)
         await self._launcher.close()
         self._announcements.close()
@@ -164,19 +168,40 @@ class LocalCluster:
         self._announce(record)
 
     async def _end(self, server: Upkeep) -> None:
-        await server.end()
-        if self._servers.get(server.record.id8) is server:
-            del self._servers[server.record.id8]
+        """Wait for its end. The work goes on if it takes longer, or if nobody waits any more."""
+        ending = self._endings.get(server.record.uid)
+        if ending is None:
+            ending = self._do_meanwhile(self._see_off(server))
+            self._endings[server.record.uid] = ending
+        try:
+            async with asyncio.timeout(_SECONDS_TO_WAIT_FOR_AN_END):
+                await asyncio.shield(ending)
+        except (TimeoutError, OSError) as error:
+            raise ClusterUnavailable(
+                f"The dev server {server.record.spec.name} has not ended: {error!r}.",
+                hint="A process of it waits for a GPU or a disk, or the state directory is not writable.",
+            ) from error
+
+    async def _see_off(self, server: Upkeep) -> None:
+        try:
+            await server.end()
             await asyncio.to_thread(self._records.set_aside, server.record)
-            self._announce(server.record)
-            self._do_meanwhile(asyncio.to_thread(self._records.sweep))
+        finally:
+            del self._endings[server.record.uid]
+        del self._servers[server.record.id8]
+        self._announce(server.record)
+        self._do_meanwhile(self._sweep())
+
+    async def _sweep(self) -> None:
+        async with self._sweeping:
+            await asyncio.to_thread(self._records.sweep)
 
     def _take_over(self, record: Record) -> None:
         """A server of an earlier owner of the state directory: look after it, or finish its deletion."""
         server = self._server_of(record)
         self._servers[record.id8] = server
         if record.is_leaving:
-            self._do_meanwhile(self._end(server))
+            self._endings[record.uid] = self._do_meanwhile(self._see_off(server))
         else:
             server.begin()
 
@@ -196,10 +221,11 @@ class LocalCluster:
         spec = record.spec
         self._announcements.tell(ServerChanged(spec.reservation_id), CapacityChanged(spec.gpu_type))
 
-    def _do_meanwhile(self, work: Coroutine[None, None, None]) -> None:
+    def _do_meanwhile(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._finish_background)
+        return task
 
     def _finish_background(self, task: asyncio.Task[None]) -> None:
         self._background.discard(task)

@@ -5,10 +5,15 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 from pathlib import Path
 
 from gpudev.adapters.local.identity import find_parent, identify, list_pids
+from gpudev.domain.errors import ClusterUnavailable
 from gpudev.domain.names import ReservationId
+
+_SECONDS_TO_DIE = 10
+_ROUND_SECONDS = 0.01
 
 MARK = "GPU_DEV_RESERVATION_ID"
 """The environment variable by which strays of a server are known."""
@@ -43,15 +48,24 @@ def find_descendants(ancestor: int) -> set[int]:
 
 
 def find_strays(reservation_id: ReservationId) -> set[int]:
-    """Processes that carry the mark of a server, whoever their parent is by now."""
+    """Live processes that carry the mark of a server, whoever their parent is by now."""
     mark = f"{MARK}={reservation_id}".encode()
-    return {pid for pid in list_pids() if pid != os.getpid() and mark in _read_environment(pid)}
+    marked = {pid for pid in list_pids() if pid != os.getpid() and mark in _read_environment(pid)}
+    return {pid for pid in marked if identify(pid) is not None}
 
 
 def end_strays(reservation_id: ReservationId) -> None:
-    while strays := {pid for pid in find_strays(reservation_id) if identify(pid) is not None}:
+    """Kill them until none is left; each round may find the children of the round before."""
+    deadline = time.monotonic() + _SECONDS_TO_DIE
+    while strays := find_strays(reservation_id):
+        if time.monotonic() > deadline:
+            raise ClusterUnavailable(
+                f"Processes {sorted(strays)} do not end, although they were killed.",
+                hint="They wait for a GPU or a disk, or are another user's; it is tried again.",
+            )
         for pid in strays:
             _send(pid, signal.SIGKILL)
+        time.sleep(_ROUND_SECONDS)
 
 
 def _read_environment(pid: int) -> list[bytes]:
@@ -62,5 +76,5 @@ def _read_environment(pid: int) -> list[bytes]:
 
 
 def _send(pid: int, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError):
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)

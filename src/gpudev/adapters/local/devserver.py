@@ -48,7 +48,7 @@ async def serve(server: DevServer, listener: socket.socket, on_serving: Callable
         config=None,
         server_factory=lambda: _Gate(keys),
         session_factory=_SessionFactory(server.sessions),
-        sftp_factory=True,
+        sftp_factory=_FileServer,
         allow_scp=True,
         server_host_keys=[asyncssh.import_private_key(server.host_key)],
         server_version=banner_of(server.id8),
@@ -78,6 +78,15 @@ class _SessionFactory:
         stderr: asyncssh.SSHWriter[bytes],
     ) -> None:
         await Session(self._settings, stdin, stdout, stderr).run()
+
+
+class _FileServer(asyncssh.SFTPServer):
+    """asyncssh's own, which ends without an exit status; `scp` takes that for a failed copy."""
+
+    @override
+    def exit(self) -> None:
+        if self.channel.get_subsystem() is not None:
+            self.channel.exit(0)
 
 
 class _Gate(asyncssh.SSHServer):

@@ -6,6 +6,7 @@ and tested on a laptop; a dev server on it is real in everything but the GPU.
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from collections.abc import Sequence
@@ -24,7 +25,6 @@ DETECT = "detect"
 PRESETS = {"test": (NodeGroup("t4", nodes=2, gpus=4),), "prod": (NodeGroup("a100", nodes=2, gpus=8),)}
 
 _GIB = 1024**3
-_GB = 1000**3
 _SHARED_DEVICES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset")
 
 
@@ -139,5 +139,5 @@ def _measure_type(name: str, gpus: Sequence[DetectedGpu], base: Catalogue) -> Gp
         gpus_per_node=len(gpus),
         vcpus=len(os.sched_getaffinity(0)),
         memory_gib=os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // _GIB,
-        gpu_memory_gb=round(gpus[0].memory_bytes / _GB),
+        gpu_memory_gb=math.ceil(gpus[0].memory_bytes / _GIB),
     )

@@ -37,6 +37,9 @@ from gpudev.domain.server import LOGIN
 
 _log = logging.getLogger(__name__)
 
+_UMASK = 0o022
+"""What people expect, whatever the control plane runs with."""
+
 
 def keep(order: StartOrder, descriptors: OrderDescriptors) -> int:
     """Start the server of this order and return when it has ended.
@@ -142,6 +145,7 @@ def _plan_server(record: Record, account: Account, isolation: Isolation) -> DevS
 def _serve(server: DevServer, descriptors: OrderDescriptors) -> int:
     _log.debug("%d late modules are loaded", len(PRELOADED))
     linux.hide_from_debuggers()
+    os.umask(_UMASK)
     listener = socket.socket(fileno=descriptors.listener)
     asyncio.run(serve(server, listener, _say_serving(descriptors.status)))
     return 0

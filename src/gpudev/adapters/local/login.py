@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
 import signal
-import struct
 import subprocess
-import termios
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-TerminalSize = tuple[int, int, int, int]
-"""Width and height in characters, then in pixels."""
+from gpudev.adapters.local.terminal import (
+    TerminalRequest,
+    TerminalSize,
+    become_controlling_terminal,
+    open_terminal,
+    set_size,
+)
 
 
 class Login:
@@ -35,7 +38,7 @@ class Login:
 
     def resize(self, size: TerminalSize) -> None:
         if self._is_on_terminal:
-            set_terminal_size(self.stdin, size)
+            set_size(self.stdin, size)
 
     def send_signal(self, name: str) -> None:
         """To the whole process group, which the process leads."""
@@ -75,16 +78,26 @@ class Login:
         loop.add_reader(pidfd, reap)
 
 
-def start_on_pipes(shell: str, arguments: Sequence[str], environment: Mapping[str, str], home: str) -> Login:
+@dataclass(frozen=True, slots=True)
+class Program:
+    """What to run, as whom it sees itself and where."""
+
+    path: str
+    arguments: Sequence[str]
+    environment: Mapping[str, str]
+    directory: str
+
+
+def start_on_pipes(program: Program) -> Login:
     stdin, our_stdin = os.pipe()
     our_stdout, stdout = os.pipe()
     our_stderr, stderr = os.pipe()
     try:
         process = subprocess.Popen(
-            arguments,
-            executable=shell,
-            env=environment,
-            cwd=home,
+            program.arguments,
+            executable=program.path,
+            env=program.environment,
+            cwd=program.directory,
             stdin=stdin,
             stdout=stdout,
             stderr=stderr,
@@ -96,33 +109,20 @@ def start_on_pipes(shell: str, arguments: Sequence[str], environment: Mapping[st
     return Login(process, our_stdin, our_stdout, our_stderr)
 
 
-def start_on_terminal(
-    shell: str, arguments: Sequence[str], environment: Mapping[str, str], home: str, size: TerminalSize
-) -> Login:
-    master, slave = os.openpty()
-    set_terminal_size(master, size)
+def start_on_terminal(program: Program, request: TerminalRequest) -> Login:
+    ours, theirs = open_terminal(request)
     try:
         process = subprocess.Popen(
-            arguments,
-            executable=shell,
-            env={**environment, "SSH_TTY": os.ttyname(slave)},
-            cwd=home,
-            stdin=slave,
-            stdout=slave,
-            stderr=slave,
+            program.arguments,
+            executable=program.path,
+            env={**program.environment, "SSH_TTY": os.ttyname(theirs)},
+            cwd=program.directory,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
             start_new_session=True,
-            preexec_fn=_take_terminal,  # noqa: PLW1509 - one ioctl, nothing that could wait for a lock
+            preexec_fn=become_controlling_terminal,  # noqa: PLW1509 - one ioctl, which waits for no lock
         )
     finally:
-        os.close(slave)
-    return Login(process, master, master, None)
-
-
-def set_terminal_size(terminal: int, size: TerminalSize) -> None:
-    width, height, pixel_width, pixel_height = size
-    packed = struct.pack("HHHH", height, width, pixel_width, pixel_height)
-    fcntl.ioctl(terminal, termios.TIOCSWINSZ, packed)
-
-
-def _take_terminal() -> None:
-    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+        os.close(theirs)
+    return Login(process, ours, ours, None)

@@ -11,6 +11,8 @@ import encodings.ascii
 import encodings.idna
 import encodings.latin_1
 import encodings.utf_8
+import grp
+import pwd
 import queue
 import stringprep
 import tempfile
@@ -22,6 +24,8 @@ PRELOADED = (
     encodings.idna,
     encodings.latin_1,
     encodings.utf_8,
+    grp,
+    pwd,
     queue,
     stringprep,
     tempfile,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from dataclasses import dataclass
 
@@ -10,9 +11,10 @@ ENVIRONMENT_NAME = "GPU_DEV_READY_FD"
 
 
 def tell_ready(descriptor: int) -> None:
-    """Say it once; a negative descriptor means that nobody asked."""
+    """Say it once; a negative descriptor means that nobody asked, a broken pipe that nobody waits."""
     if descriptor >= 0:
-        os.write(descriptor, b"1")
+        with contextlib.suppress(BrokenPipeError):
+            os.write(descriptor, b"1")
         os.close(descriptor)
 
 

@@ -7,6 +7,7 @@ hang-up when the client goes away, and commands on pipes that last until their o
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,8 +17,10 @@ import asyncssh
 
 from gpudev.adapters.local.descriptors import read_some, write_all
 from gpudev.adapters.local.environment import Account
-from gpudev.adapters.local.login import Login, start_on_pipes, start_on_terminal
+from gpudev.adapters.local.login import Login, Program, start_on_pipes, start_on_terminal
+from gpudev.adapters.local.terminal import TerminalRequest
 
+_NOT_STARTED = 255
 _READ_SIZE = 64 * 1024
 _SECONDS_FOR_LAST_OUTPUT = 0.5
 """After a shell on a terminal: a background job may keep the terminal open for ever."""
@@ -49,7 +52,12 @@ class Session:
         self._has_terminal = self._channel.get_terminal_type() is not None
 
     async def run(self) -> None:
-        login = self._start()
+        try:
+            login = self._start()
+        except OSError as error:
+            self._stderr.write(f"gpu-dev: no shell could be started: {error}\r\n".encode())
+            self._channel.exit(_NOT_STARTED)
+            return
         closed = asyncio.create_task(self._channel.wait_closed())
         try:
             await self._join(login, closed)
@@ -74,17 +82,21 @@ class Session:
             await asyncio.gather(feeding, outputs, ended, return_exceptions=True)
 
     def _start(self) -> Login:
-        command = self._channel.get_command()
-        shell = self._settings.account.shell
-        name = Path(shell).name
-        arguments = [f"-{name}"] if command is None else [name, "-c", command]
-        home = self._settings.account.home
+        channel = self._channel
+        program = self._program(channel.get_command())
         if not self._has_terminal:
-            return start_on_pipes(shell, arguments, self._environment(), home)
-        if command is None and not Path(home, ".hushlogin").exists():
+            return start_on_pipes(program)
+        if channel.get_command() is None and not Path(program.directory, ".hushlogin").exists():
             self._stdout.write(self._settings.greeting.replace("\n", "\r\n").encode())
-        size = self._channel.get_terminal_size()
-        return start_on_terminal(shell, arguments, self._environment(), home, size)
+        request = TerminalRequest(channel.get_terminal_size(), channel.get_terminal_modes())
+        return start_on_terminal(program, request)
+
+    def _program(self, command: str | None) -> Program:
+        """A command by the shell, or a login shell, which is told so by the dash before its name."""
+        account = self._settings.account
+        name = Path(account.shell).name
+        arguments = [f"-{name}"] if command is None else [name, "-c", command]
+        return Program(account.shell, arguments, self._environment(), account.home)
 
     def _environment(self) -> dict[str, str]:
         environment = {**self._settings.environment, **self._wishes_of_client()}
@@ -131,7 +143,9 @@ class Session:
             else:
                 if not data:
                     break
-                await write_all(login.stdin, data)
+                # A program may close its input before the client has sent everything.
+                with contextlib.suppress(BrokenPipeError):
+                    await write_all(login.stdin, data)
         login.close_input()
 
     def _report(self, code: int) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -25,6 +26,7 @@ from gpudev.adapters.local.order import StartOrder
 from gpudev.adapters.local.record import Record
 from gpudev.adapters.local.records import ServerFiles
 from gpudev.adapters.local.ssh_port import HOST, bind_port, read_banner
+from gpudev.domain.errors import ClusterUnavailable
 from gpudev.domain.server import ObservedServer, ServerPhase, SshAddress
 
 _log = structlog.get_logger(__name__)
@@ -35,7 +37,7 @@ _LONGEST_PAUSE = 30.0
 _SECONDS_OF_GOOD_HEALTH = 10
 """A server that ran this long starts again at once; one that keeps ending is given pauses."""
 _ANSWER_PAUSE = 0.25
-_SECONDS_TO_FREE_THE_PORT = 10
+_TRIES_TO_FREE_THE_PORT = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,9 @@ class Upkeep:
         self._phase = ServerPhase.STARTING if record.is_placed else ServerPhase.UNPLACEABLE
         self._detail = record.detail
         self._task: asyncio.Task[None] | None = None
+        self._listener: socket.socket | None = None
         self._starting: asyncio.Task[None] | None = None
+        self._writing: asyncio.Task[None] | None = None
         self._log = _log.bind(reservation_id=record.spec.reservation_id, uid=record.uid)
 
     def observe(self) -> ObservedServer:
@@ -87,15 +91,19 @@ class Upkeep:
 
     def begin(self, listener: socket.socket | None = None) -> None:
         """Keep it running from now on; `listener` has its port if that is bound already."""
+        self._listener = listener
         if self.record.is_placed:
-            self._task = asyncio.create_task(self._run(listener), name=f"upkeep-{self.record.id8}")
+            self._task = asyncio.create_task(self._run(), name=f"upkeep-{self.record.id8}")
+            self._task.add_done_callback(self._note_end)
 
     async def pause(self) -> None:
-        """Stop looking after it. The server itself runs on."""
+        """Stop looking after it. The server itself runs on, and what has begun is seen through."""
         if self._task is not None:
             self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-            self._task = None
+        begun = [task for task in (self._task, self._starting, self._writing) if task is not None]
+        await asyncio.gather(*begun, return_exceptions=True)
+        if self._listener is not None:
+            self._listener.close()
 
     async def end(self) -> None:
         """Take it down with every process in it. That it is to go is written down first."""
@@ -103,34 +111,38 @@ class Upkeep:
         if not self.record.is_leaving:
             await self._write(replace(self.record, is_leaving=True))
         await self.pause()
-        if self._starting is not None:
-            await asyncio.gather(self._starting, return_exceptions=True)
         if self.record.is_placed:
             await self._end_processes()
 
     async def _end_processes(self) -> None:
         """Until nothing has the port: a start that an earlier owner ordered may still be under way."""
-        reservation_id = self.record.spec.reservation_id
-        deadline = asyncio.get_running_loop().time() + _SECONDS_TO_FREE_THE_PORT
-        while True:
-            await asyncio.to_thread(end_server, reservation_id, self._files.find_process())
-            if _is_free(self.record.port) or asyncio.get_running_loop().time() > deadline:
+        for tries in itertools.count():
+            await asyncio.sleep(_pause_after(tries))
+            has_ended = await self._try_to_end()
+            # If somebody else has taken the port meanwhile, it will not become free.
+            if has_ended and (_is_free(self.record.port) or tries >= _TRIES_TO_FREE_THE_PORT):
                 return
-            await asyncio.sleep(_SHORTEST_PAUSE)
 
-    async def _run(self, listener: socket.socket | None) -> None:
+    async def _try_to_end(self) -> bool:
+        process = self._files.find_process()
+        try:
+            await asyncio.to_thread(end_server, self.record.spec.reservation_id, process)
+        except ClusterUnavailable as error:
+            self._log.error("server_does_not_end", detail=error.message)
+            return False
+        return True
+
+    async def _run(self) -> None:
         loop = asyncio.get_running_loop()
         failures = 0
         while self._may_try(failures):
             await asyncio.sleep(_pause_after(failures))
             try:
-                process = await self._adopt_or_start(listener)
-            except (StartFailed, OSError) as error:
+                process = await self._adopt_or_start()
+            except (StartFailed, OSError, ClusterUnavailable) as error:
                 failures += 1
-                self._note_failure(error, failures)
+                self._note_failure(str(error), failures)
                 continue
-            finally:
-                listener = None
             began = loop.time()
             await self._follow(process)
             failures = 0 if loop.time() - began > _SECONDS_OF_GOOD_HEALTH else failures + 1
@@ -140,12 +152,12 @@ class Upkeep:
         """A server that answered once has somebody's work in it: it is never given up."""
         return self.record.has_answered or failures < _TRIES_BEFORE_IT_ANSWERED
 
-    async def _adopt_or_start(self, listener: socket.socket | None) -> HeldProcess:
+    async def _adopt_or_start(self) -> HeldProcess:
         found = self._find_process()
         if found is not None:
             self._log.info("server_adopted", pid=found.identity.pid)
             return found
-        self._starting = asyncio.create_task(self._start(listener))
+        self._starting = asyncio.create_task(self._start())
         await asyncio.shield(self._starting)
         started = self._find_process()
         if started is None:
@@ -157,13 +169,19 @@ class Upkeep:
         written = self._files.find_process()
         return hold(written.identity) if written is not None else None
 
-    async def _start(self, listener: socket.socket | None) -> None:
+    async def _start(self) -> None:
         async with self._surroundings.starts:
-            with listener or bind_port(self.record.port) as bound:
-                if listener is None:
-                    await asyncio.to_thread(end_server, self.record.spec.reservation_id, None)
+            with await self._take_port() as listener:
                 await self._refresh_gpus()
-                await self._surroundings.launcher.start(self._order, bound)
+                await self._surroundings.launcher.start(self._order, listener)
+
+    async def _take_port(self) -> socket.socket:
+        """The listener of the first start; later a new one, when nothing of the last life is left."""
+        listener, self._listener = self._listener, None
+        if listener is None:
+            await asyncio.to_thread(end_server, self.record.spec.reservation_id, None)
+            listener = bind_port(self.record.port)
+        return listener
 
     async def _refresh_gpus(self) -> None:
         """After a reboot a real GPU may have another device file."""
@@ -202,14 +220,26 @@ class Upkeep:
         return SshAddress(HOST, self.record.port)
 
     async def _write(self, record: Record) -> None:
-        await asyncio.to_thread(self._files.write_record, record)
+        """Write after write, each to its end: one that was overtaken would bring an old record back."""
         self.record = record
+        self._writing = asyncio.create_task(self._write_after(self._writing, record))
+        await asyncio.shield(self._writing)
 
-    def _note_failure(self, error: StartFailed | OSError, failures: int) -> None:
-        self._detail = str(error) or self._files.read_last_words() or "The dev server ended while it started."
+    async def _write_after(self, earlier: asyncio.Task[None] | None, record: Record) -> None:
+        if earlier is not None:
+            await asyncio.wait({earlier})
+        await asyncio.to_thread(self._files.write_record, record)
+
+    def _note_failure(self, words: str, failures: int) -> None:
+        self._detail = words or self._files.read_last_words() or "The dev server ended while it started."
         self._log.error(
             "server_not_started", failures=failures, detail=self._detail, log=str(self._files.log_path)
         )
+
+    def _note_end(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and (error := task.exception()):
+            self._log.error("upkeep_failed", exc_info=error)
+            self._set_phase(ServerPhase.FAILED, f"gpu-dev itself failed to look after it: {error!r}")
 
     def _set_phase(self, phase: ServerPhase, detail: str = "") -> None:
         self._phase = phase

@@ -48,13 +48,11 @@ def _name(entry: TypeAvailability) -> str:
 
 
 def _next_free(entry: TypeAvailability) -> str:
+    if entry.estimated_wait_minutes:
+        return f"in {format_span(timedelta(minutes=entry.estimated_wait_minutes))}"
     if entry.available:
         return "now"
-    if entry.total == 0:
-        return "none in service"
-    if entry.estimated_wait_minutes is None:
-        return "not known"
-    return f"in {format_span(timedelta(minutes=max(1, entry.estimated_wait_minutes)))}"
+    return "not known" if entry.total else "none in service"
 
 
 def _spaced(lines: list[str]) -> list[str]:

@@ -7,11 +7,10 @@ from gpudev.wire.jobs import JobDetail, JobEvent
 
 
 def format_event(event: JobEvent, now: Now, *, verbose: bool) -> str:
-    """`Queued: ...`; with `verbose` also when it happened and how long after the event before."""
-    line = f"{event.kind.capitalize()}: {event.message}"
+    """What happened; with `verbose` also its name, when it was and how long after the event before."""
     if not verbose:
-        return line
-    return f"{format_moment(event.at, now)} (+{event.elapsed_seconds:.1f} s) {line}"
+        return event.message
+    return f"{format_moment(event.at, now)} (+{event.elapsed_seconds:.1f} s) {event.kind}: {event.message}"
 
 
 def format_waiting(job: JobDetail, now: Now) -> str:

@@ -213,6 +213,12 @@ class TestQueuePlaces:
         assert plan_admission(nearly) == ()
         assert places(plan_admission(old)) == places(plan_admission(seen))
 
+    def test_those_behind_one_that_left_move_up_at_once(self) -> None:
+        seen = observe([request(1, 4), request(2, 4)], [holder(9, 1)])
+        after = apply_places(seen, plan_admission(seen))
+        left = replace(after, waiting=after.waiting[1:])
+        assert places(plan_admission(left))[make_id(2)].position == 1
+
     def test_changed_place_is_written_at_once_and_alone(self) -> None:
         seen = observe([request(1, 4), request(2, 4)], [holder(9, 1)])
         after = apply_places(seen, plan_admission(seen))

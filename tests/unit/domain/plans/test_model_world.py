@@ -6,7 +6,6 @@ every request that fits gets its server, everything ends in time and nothing is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -21,6 +20,7 @@ from hypothesis.stateful import (
     rule,
     run_state_machine_as_test,
 )
+from typing_extensions import override
 
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName, ReservationId
@@ -103,6 +103,7 @@ class Trouble(RuleBasedStateMachine):
     def no_promise_is_broken_for_want_of_room(self) -> None:
         assert self.world.turned_away == []
 
+    @override
     def teardown(self) -> None:
         waited = {one for one, row in self.world.rows.items() if row.is_waiting and self.is_possible(row)}
         waited -= {one for one, operations in self.world.operations.items() if operations}
@@ -163,9 +164,11 @@ class MoreTrouble(Trouble):
         """Even from its second action on: the first one, a write, was made in time."""
         self.world.execute(self.held_back.pop(0)[skips:])
 
+    @override
     def no_promise_is_broken_for_want_of_room(self) -> None:
         """It may be: a late server has taken room that the view does not show. The cluster refuses."""
 
+    @override
     def end_the_trouble(self) -> None:
         for plan in self.held_back:
             self.world.execute(plan)
@@ -176,14 +179,14 @@ MACHINES = pytest.mark.parametrize("machine", [Trouble, MoreTrouble], ids=lambda
 
 
 @MACHINES
-def test_planners_survive_trouble(machine: Callable[[], RuleBasedStateMachine]) -> None:
-    run_state_machine_as_test(machine, settings=settings(QUICK, max_examples=150, stateful_step_count=40))  # type: ignore[no-untyped-call]
+def test_planners_survive_trouble(machine: type[RuleBasedStateMachine]) -> None:
+    run_state_machine_as_test(machine, settings=settings(QUICK, max_examples=100, stateful_step_count=30))
 
 
 @pytest.mark.long
 @MACHINES
-def test_planners_survive_much_trouble(machine: Callable[[], RuleBasedStateMachine]) -> None:
-    run_state_machine_as_test(machine, settings=settings(THOROUGH, max_examples=1500, stateful_step_count=60))  # type: ignore[no-untyped-call]
+def test_planners_survive_much_trouble(machine: type[RuleBasedStateMachine]) -> None:
+    run_state_machine_as_test(machine, settings=settings(THOROUGH, max_examples=1500, stateful_step_count=60))
 
 
 def make_world(**changes: Any) -> World:

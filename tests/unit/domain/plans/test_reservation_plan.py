@@ -5,7 +5,7 @@ The cross-product checks what holds always; the cases below it say what each sit
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from itertools import product
@@ -66,6 +66,22 @@ SITUATIONS = list(situations())
 every_situation = pytest.mark.parametrize("seen", SITUATIONS)
 
 
+def every_situation_in_which(holds: Callable[[Observation], bool]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("seen", [param for param in SITUATIONS if holds(param.values[0])])
+
+
+def may_run(seen: Observation) -> bool:
+    """Somebody may be at work on the server of a reservation that has its place."""
+    has_run = seen.server is not None and seen.server.phase is not ServerPhase.UNPLACEABLE
+    return has_run and seen.reservation.is_placed
+
+
+def is_unfinished(seen: Observation) -> bool:
+    """Something is left to do here; those that wait are driven by admission."""
+    is_over = seen.reservation.is_cleaned and seen.server is None
+    return not (is_over or seen.reservation.is_waiting)
+
+
 def records(plan: Plan) -> list[Record]:
     return [action for action in plan if isinstance(action, Record)]
 
@@ -75,8 +91,10 @@ def deletions(plan: Plan) -> list[DeleteServer]:
 
 
 @every_situation
-def test_every_record_is_a_legal_move_or_the_clean_up_of_an_end(seen: Observation) -> None:
-    for record in records(plan_reservation(seen)):
+def test_a_plan_records_at_most_one_change_a_legal_move_or_a_clean_up(seen: Observation) -> None:
+    written = records(plan_reservation(seen))
+    assert len(written) <= 1
+    for record in written:
         assert record.before == seen.reservation
         assert record.event.at == seen.now
         if record.event.kind is EventKind.CLEANED:
@@ -85,20 +103,17 @@ def test_every_record_is_a_legal_move_or_the_clean_up_of_an_end(seen: Observatio
             assert is_legal(record.before.status, record.after.status)
 
 
-@every_situation
-def test_a_plan_writes_the_reservation_at_most_once(seen: Observation) -> None:
-    assert len(records(plan_reservation(seen))) <= 1
-
-
-@every_situation
+@every_situation_in_which(lambda seen: seen.reservation.is_ended)
 def test_a_terminal_state_is_never_overwritten(seen: Observation) -> None:
-    if seen.reservation.is_ended:
-        assert all(
-            record.after.status is seen.reservation.status for record in records(plan_reservation(seen))
-        )
-        assert all(
-            record.after.reason is seen.reservation.reason for record in records(plan_reservation(seen))
-        )
+    for record in records(plan_reservation(seen)):
+        assert record.after.status is seen.reservation.status
+        assert record.after.reason is seen.reservation.reason
+        assert record.after.ended_at == seen.reservation.ended_at
+
+
+@every_situation_in_which(lambda seen: seen.reservation.is_ended)
+def test_an_ended_reservation_creates_nothing(seen: Observation) -> None:
+    assert not [action for action in plan_reservation(seen) if isinstance(action, CreateServer)]
 
 
 @every_situation
@@ -117,10 +132,10 @@ def test_a_deletion_names_the_very_server_that_was_seen_and_never_one_that_stops
         assert seen.server.phase is not ServerPhase.STOPPING
 
 
-@every_situation
+@every_situation_in_which(may_run)
 def test_a_server_that_may_run_goes_only_after_its_end_is_written(seen: Observation) -> None:
     plan = plan_reservation(seen)
-    if deletions(plan) and seen.reservation.is_placed and seen.server.phase is not ServerPhase.UNPLACEABLE:
+    if deletions(plan):
         assert isinstance(plan[0], Record)
         assert plan[0].after.is_ended
 
@@ -136,11 +151,10 @@ def test_every_operation_that_waits_is_settled_and_exactly_once(seen: Observatio
     assert settled == [operation.operation_id for operation in seen.operations]
 
 
-@every_situation
+@every_situation_in_which(is_unfinished)
 def test_what_is_not_finished_is_looked_at_again_though_every_hint_be_lost(seen: Observation) -> None:
-    """A record brings the next turn by itself; those that wait are driven by admission."""
-    if not seen.reservation.is_waiting and not (seen.reservation.is_cleaned and seen.server is None):
-        assert any(isinstance(action, Record | LookAgain) for action in plan_reservation(seen))
+    """A record brings the next turn by itself."""
+    assert any(isinstance(action, Record | LookAgain) for action in plan_reservation(seen))
 
 
 @every_situation

@@ -1,0 +1,65 @@
+"""What a person sees when gpu-dev does not run, stops, and comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from tests.support.machine import Machine, running_machine, wait_for
+
+
+@pytest.fixture
+def machine() -> Iterator[Machine]:
+    with running_machine("--fleet", "test") as running:
+        yield running
+
+
+def test_without_a_server_every_command_says_how_to_get_one() -> None:
+    with TemporaryDirectory() as folder:
+        done = Machine(Path(folder)).run("list", check=False)
+    assert done.returncode == 7
+    assert "gpu-dev up" in done.stderr
+
+
+def test_a_dev_server_lives_on_while_gpu_dev_is_stopped_and_is_found_again(machine: Machine) -> None:
+    reservation = machine.reserve("-t", "t4")
+    machine.ssh(reservation, "echo kept > note; nohup sleep 1000 >/dev/null 2>&1 & echo $! > sleeper")
+    before = machine.show(reservation)
+    machine.run("down", "--keep-servers", "--state-dir", str(machine.state_dir))
+    assert machine.run("list", check=False).returncode == 7
+    machine.up("--fleet", "test")
+    after = machine.show(reservation)
+    assert {name: after[name] for name in ("status", "ssh_command", "ssh_host_keys")} == {
+        name: before[name] for name in ("status", "ssh_command", "ssh_host_keys")
+    }
+    answer = machine.ssh(reservation, "cat note; kill -0 $(cat sleeper) && echo alive")
+    assert answer.stdout.split() == ["kept", "alive"]
+
+
+def test_down_ends_the_dev_servers_and_keeps_the_homes(machine: Machine) -> None:
+    reservation = machine.reserve("-t", "t4")
+    machine.ssh(reservation, "echo kept > note")
+    machine.down()
+    assert (machine.state_dir / "homes" / reservation[:8] / "note").read_text() == "kept\n"
+    machine.up("--fleet", "test")
+    assert machine.show(reservation)["status"] == "cancelled"
+
+
+def test_down_without_a_terminal_asks_for_a_clear_word(machine: Machine) -> None:
+    machine.reserve("-t", "t4")
+    done = machine.run("down", "--state-dir", str(machine.state_dir), check=False)
+    assert done.returncode == 2
+    assert "--keep-servers" in done.stderr
+
+
+def test_a_type_that_is_no_longer_in_the_fleet_runs_on_to_its_end(machine: Machine) -> None:
+    reservation = machine.reserve("-t", "t4")
+    machine.run("down", "--keep-servers", "--state-dir", str(machine.state_dir))
+    machine.up("--fleet", "prod")
+    assert machine.show(reservation)["status"] == "active"
+    assert machine.run("reserve", "-y", "-t", "t4", check=False).returncode == 2
+    machine.run("cancel", reservation, "--yes")
+    wait_for(lambda: machine.show(reservation)["status"] == "cancelled", "the cancel")

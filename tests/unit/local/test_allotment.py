@@ -1,0 +1,56 @@
+"""Who gets which GPU."""
+
+from __future__ import annotations
+
+from gpudev.adapters.local.allotment import Given, NoRoom, allot, list_nodes
+from gpudev.adapters.local.fleet import Fleet, simulate_fleet
+from gpudev.adapters.local.fleet_file import NodeGroup
+from gpudev.adapters.local.record import Record
+from gpudev.domain.names import NodeName
+from gpudev.domain.server import ServerSpec
+from tests.support.local_cluster import make_spec
+
+FLEET = simulate_fleet([NodeGroup("t4", nodes=2, gpus=4), NodeGroup("cpu-x86", nodes=1, gpus=0)])
+CPU = NodeName("cpu-x86-0")
+
+
+def given(fleet: Fleet, records: list[Record], spec: ServerSpec) -> Record:
+    allotment = allot(fleet, records, spec)
+    assert isinstance(allotment, Given)
+    return Record(spec, "uid", is_placed=True, gpus=allotment.gpus)
+
+
+def names(record: Record) -> list[str]:
+    return [gpu.visible_name for gpu in record.gpus]
+
+
+def test_gpus_are_given_once() -> None:
+    first = given(FLEET, [], make_spec(gpus=2))
+    second = given(FLEET, [first], make_spec(gpus=2))
+    assert not set(names(first)) & set(names(second))
+    assert isinstance(allot(FLEET, [first, second], make_spec(gpus=1)), NoRoom)
+
+
+def test_the_lowest_free_ones_are_given() -> None:
+    first, second = given(FLEET, [], make_spec()), None
+    second = given(FLEET, [first], make_spec())
+    assert names(given(FLEET, [second], make_spec(gpus=2))) == ["simulated-t4-0-0", "simulated-t4-0-2"]
+
+
+def test_a_cpu_node_has_slots_for_three() -> None:
+    taken: list[Record] = []
+    for _ in range(3):
+        taken.append(given(FLEET, taken, make_spec(gpus=0, node=CPU)))
+    assert allot(FLEET, taken, make_spec(gpus=0, node=CPU)) == NoRoom(
+        "Node cpu-x86-0 has 0 of 3 free, and 1 are wanted."
+    )
+
+
+def test_servers_that_were_not_placed_take_nothing() -> None:
+    unplaced = Record(make_spec(gpus=4), "uid", is_placed=False)
+    assert [node.free_slots for node in list_nodes(FLEET, [unplaced])] == [4, 4, 3]
+
+
+def test_nodes_show_what_is_left() -> None:
+    taken = [given(FLEET, [], make_spec(gpus=2)), given(FLEET, [], make_spec(gpus=0, node=CPU))]
+    assert [node.free_slots for node in list_nodes(FLEET, taken)] == [2, 4, 2]

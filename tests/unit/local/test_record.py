@@ -1,0 +1,89 @@
+"""Records survive being written and read, whole or not at all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpudev.adapters.local.gpu import LocalGpu
+from gpudev.adapters.local.identity import ProcessIdentity
+from gpudev.adapters.local.isolation import Isolation
+from gpudev.adapters.local.record import Record, RunningProcess
+from gpudev.adapters.local.records import Records
+from gpudev.domain.errors import Defect
+from tests.support.local_cluster import make_spec
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> Records:
+    records = Records(tmp_path)
+    records.make_directories()
+    return records
+
+
+def make_record() -> Record:
+    gpus = (LocalGpu("simulated-t4-0-0"), LocalGpu("GPU-1", ("/dev/nvidia1",), is_simulated=False))
+    return Record(make_spec(FOO="bar"), "uid-1", is_placed=True, gpus=gpus, port=30001, host_key="secret")
+
+
+def test_a_record_is_read_as_it_was_written(records: Records) -> None:
+    record = make_record()
+    records.files_of(record.id8).write_record(record)
+    assert records.list_records() == (record,)
+
+
+def test_a_record_is_replaced_and_nothing_else_is_left(records: Records) -> None:
+    record = make_record()
+    files = records.files_of(record.id8)
+    files.write_record(record)
+    files.write_record(replace(record, has_answered=True))
+    assert files.find_record() == replace(record, has_answered=True)
+    assert [path.name for path in files.directory.iterdir()] == ["record.json"]
+
+
+def test_records_are_for_their_owner_alone(records: Records) -> None:
+    record = make_record()
+    files = records.files_of(record.id8)
+    files.write_record(record)
+    assert files.directory.stat().st_mode & 0o777 == 0o700
+    assert (files.directory / "record.json").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_process_is_read_as_it_was_written(records: Records) -> None:
+    record = make_record()
+    files = records.files_of(record.id8)
+    files.write_record(record)
+    assert files.find_process() is None
+    process = RunningProcess(ProcessIdentity(1, 2, "boot"), Isolation.BUBBLEWRAP)
+    files.write_process(process)
+    assert files.find_process() == process
+
+
+def test_a_spoiled_record_is_a_defect_that_names_the_file(records: Records) -> None:
+    record = make_record()
+    files = records.files_of(record.id8)
+    files.write_record(record)
+    (files.directory / "record.json").write_text("{}")
+    with pytest.raises(Defect, match=r"record\.json"):
+        records.list_records()
+
+
+def test_a_directory_without_a_record_is_no_server(records: Records) -> None:
+    records.files_of("0badcafe").directory.mkdir()
+    assert records.list_records() == ()
+
+
+def test_what_is_set_aside_is_gone_and_then_swept(records: Records, tmp_path: Path) -> None:
+    record = make_record()
+    files = records.files_of(record.id8)
+    files.write_record(record)
+    closed = files.workspace / "closed"
+    closed.mkdir(parents=True)
+    (closed / "file").touch()
+    closed.chmod(0)
+    records.set_aside(record)
+    assert records.list_records() == ()
+    records.sweep()
+    assert list((tmp_path / "servers").iterdir()) == []

@@ -5,6 +5,8 @@ Each field is documented under it, and `docs/reference/settings.md` is made from
 
 from __future__ import annotations
 
+import os
+import pwd
 import socket
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -95,6 +97,13 @@ class LocalSettings(BaseSettings):
     """How dev servers are kept apart. Empty: bubblewrap where it works, else not at all."""
     read_only_paths: str = Field("", validation_alias="GPU_DEV_READ_ONLY_PATHS")
     """More folders of this machine that dev servers may read, separated by colons."""
+
+
+def default_state_dir() -> Path:
+    """Where one machine keeps its state unless told otherwise."""
+    home = os.environ.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir
+    base = os.environ.get("XDG_DATA_HOME") or Path(home) / ".local" / "share"
+    return Path(base) / "gpu-dev"
 
 
 class ProcessSettings(BaseSettings):

@@ -206,10 +206,10 @@ async def test_a_killed_server_comes_back_as_it_was(
     before = await create_ready(cluster, spec)
     client = SshClient(before, key, tmp_path)
     await client.run("echo kept > ~/file")
-    process = Records(state_dir).files_of(spec.reservation_id[:8]).find_process()
+    process = Records(state_dir).files_of(spec.reservation_id[:8]).find_processes()
     assert process is not None
     changes = cluster.changes()
-    os.kill(process.identity.pid, signal.SIGKILL)
+    os.kill(process.root.pid, signal.SIGKILL)
     async with asyncio.timeout(PATIENCE_SECONDS):
         assert await anext(changes) == ServerChanged(spec.reservation_id)
     after = await wait_ready(cluster, spec.reservation_id)
@@ -244,7 +244,7 @@ async def test_a_session_outlives_the_killed_owner_and_is_taken_over(
 ) -> None:
     async with other_owner(state_dir, isolation, key) as (owner, expected):
         files = Records(state_dir).files_of(expected.reservation_id[:8])
-        process = files.find_process()
+        process = files.find_processes()
         session = await SshClient(expected, key, tmp_path).start("cat")
         await say(session, "before")
         await hear(session, "before\n")
@@ -254,7 +254,7 @@ async def test_a_session_outlives_the_killed_owner_and_is_taken_over(
         await hear(session, "without an owner\n")
         async with open_cluster(state_dir, isolation) as cluster:
             assert await wait_ready(cluster, expected.reservation_id) == expected
-            assert files.find_process() == process
+            assert files.find_processes() == process
             await say(session, "with another")
             await hear(session, "with another\n")
             await cluster.delete_server(expected.reservation_id, expected.uid)
@@ -269,12 +269,12 @@ async def test_a_server_that_died_without_an_owner_is_started_by_the_next(
     files = Records(state_dir).files_of(spec.reservation_id[:8])
     async with LocalCluster(make_config(state_dir, isolation)) as cluster:
         before = await create_ready(cluster, spec)
-        process = files.find_process()
+        process = files.find_processes()
     assert process is not None
-    os.kill(process.identity.pid, signal.SIGKILL)
+    os.kill(process.root.pid, signal.SIGKILL)
     async with open_cluster(state_dir, isolation) as cluster:
         assert await wait_ready(cluster, spec.reservation_id) == before
-        assert files.find_process() != process
+        assert files.find_processes() != process
         assert (await SshClient(before, key, tmp_path).run("pwd")).code == 0
 
 

@@ -76,7 +76,7 @@ async def list_jobs(
         ListQuery(caller.user_id, _statuses(status), chosen_type, limit, offset)
     )
     now = app.clock.now()
-    jobs = [views.job_detail(reservation, app.catalogue, now) for reservation in page.reservations]
+    jobs = [views.job_detail(reservation, app, now) for reservation in page.reservations]
     return json_response(JobList(jobs=jobs, total=page.total, limit=limit, offset=offset))
 
 
@@ -84,7 +84,7 @@ async def list_jobs(
 async def get_job(app: App, caller: Caller, job_id: str) -> Response:
     """A reservation by its id, a prefix of it, or its name."""
     reservation = await app.find(caller, job_id)
-    return json_response(views.job_detail(reservation, app.catalogue, app.clock.now()))
+    return json_response(views.job_detail(reservation, app, app.clock.now()))
 
 
 @router.post("/jobs/{job_id}/cancel", response_model=ActionResponse)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from datetime import datetime, timedelta
 
+from gpudev.app.application import Application
 from gpudev.app.follow import News
-from gpudev.domain.catalogue import Catalogue
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import server_name
 from gpudev.domain.reservation import Reservation
@@ -16,8 +16,8 @@ from gpudev.wire.cluster import TypeAvailability
 from gpudev.wire.jobs import JobDetail, JobEvent, OperationDetail
 
 
-def job_detail(reservation: Reservation, catalogue: Catalogue, now: datetime) -> JobDetail:
-    gpu_type = catalogue.find(reservation.gpu_type)
+def job_detail(reservation: Reservation, app: Application, now: datetime) -> JobDetail:
+    gpu_type = app.catalogue.find(reservation.gpu_type)
     address = reservation.address if reservation.status is Status.ACTIVE else None
     waits_until = reservation.estimated_start_at if reservation.is_waiting else None
     return JobDetail(
@@ -31,6 +31,7 @@ def job_detail(reservation: Reservation, catalogue: Catalogue, now: datetime) ->
         created_at=reservation.created_at,
         name=reservation.name,
         version=reservation.version,
+        simulated=reservation.gpu_type in app.simulated_types or None,
         instance_type=gpu_type.instance_type if gpu_type else None,
         expires_at=reservation.expires_at,
         launched_at=reservation.launched_at,

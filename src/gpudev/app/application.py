@@ -32,5 +32,7 @@ class Application:
     queue: MessageQueue
     catalogue: Catalogue
     clock: Clock
+    simulated_types: frozenset[str] = frozenset()
+    """The GPU types of which there are no real GPUs here."""
     notices: tuple[str, ...] = ()
     """What users should know of this cluster."""

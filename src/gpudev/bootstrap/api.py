@@ -31,7 +31,8 @@ from gpudev.bootstrap.foundation import (
 from gpudev.settings import Settings
 
 
-def run_api(settings: Settings) -> None:
+def run_api() -> None:
+    settings = Settings()
     begin(settings)
     asyncio.run(_serve_api(settings))
 
@@ -69,6 +70,7 @@ def make_application(settings: Settings, stores: Stores) -> Application:
         queue=stores.queue,
         catalogue=catalogue,
         clock=clock,
+        simulated_types=_find_simulated_types(settings),
         notices=_make_notices(settings),
     )
 
@@ -86,12 +88,17 @@ def _make_local_login(settings: Settings, stores: Stores, clock: SystemClock) ->
     )
 
 
+def _find_simulated_types(settings: Settings) -> frozenset[str]:
+    if settings.local.state_dir is None:
+        return frozenset()
+    return frozenset(node.gpu_type for node in read_fleet(settings).nodes if node.is_simulated)
+
+
 def _make_notices(settings: Settings) -> tuple[str, ...]:
     if settings.local.state_dir is None:
         return ()
-    fleet = read_fleet(settings)
-    simulated = all(node.is_simulated for node in fleet.nodes)
-    notice = "The GPUs are simulated: they can be reserved and counted, not computed on."
+    simulated = ", ".join(sorted(_find_simulated_types(settings)))
+    notice = f"Simulated GPUs can be reserved and counted, not computed on: {simulated}."
     return (*([notice] if simulated else []), choose_isolation(settings).sentence)
 
 

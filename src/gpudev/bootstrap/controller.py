@@ -34,7 +34,8 @@ from gpudev.settings import Settings
 _DATABASE_RETRY_SECONDS = 0.02
 
 
-def run_controller(settings: Settings) -> None:
+def run_controller() -> None:
+    settings = Settings()
     begin(settings)
     asyncio.run(_serve_controller(settings))
 

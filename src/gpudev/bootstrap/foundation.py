@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator
@@ -59,6 +60,10 @@ class Stores:
             signals=PostgresSignals(database.dsn),
             health=PostgresHealth(database),
         )
+
+
+def run_migrations() -> tuple[str, ...]:
+    return asyncio.run(prepare_database(Settings()))
 
 
 async def prepare_database(settings: Settings) -> tuple[str, ...]:

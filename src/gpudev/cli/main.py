@@ -54,9 +54,22 @@ def run(arguments: Sequence[str]) -> int:
         return report_error(error, as_json=output.as_json)
     except click.ClickException as error:
         return report_usage(error, as_json=output.as_json)
+    except ModuleNotFoundError as error:
+        return report_error(_missing(error), as_json=output.as_json)
     except click.Abort:
         return INTERRUPTED
     return code if isinstance(code, int) else 0
+
+
+def _missing(error: ModuleNotFoundError) -> ClientError:
+    """The light client lacks what only the server needs; a missing module of our own is a defect."""
+    if error.name is None or error.name.split(".")[0] == "gpudev":
+        raise error
+    return ClientError(
+        f"This command needs the server part of gpu-dev ({error.name} is not installed).",
+        hint="Install it with: pip install 'gpu-dev[server]'",
+        code="server_not_installed",
+    )
 
 
 if __name__ == "__main__":

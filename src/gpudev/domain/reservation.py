@@ -27,6 +27,7 @@ class Reason(StrEnum):
     CANCELLED_BY_USER = "cancelled_by_user"
     START_FAILED = "start_failed"
     START_TIMED_OUT = "start_timed_out"
+    SERVER_FAILED = "server_failed"
     POD_DELETED = "pod_deleted"
     INTERNAL_ERROR = "internal_error"
 
@@ -66,6 +67,10 @@ EXPLANATIONS: Mapping[Reason, Explanation] = MappingProxyType(
         Reason.START_TIMED_OUT: Explanation(
             "The dev server did not start in time and was given up.",
             "Reserve again with: gpu-dev reserve",
+        ),
+        Reason.SERVER_FAILED: Explanation(
+            "The dev server stopped running and could not be brought back.",
+            "The cluster's own words are in: gpu-dev show ID. Then reserve again.",
         ),
         Reason.POD_DELETED: Explanation(
             "The dev server was removed from outside while the reservation was active.",

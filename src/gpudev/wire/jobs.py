@@ -45,6 +45,8 @@ class JobDetail:
     jupyter_enabled: bool = False
     secondary_users: list[str] = field(default_factory=list)
     oom_count: int = 0
+    simulated: bool | None = None
+    """True where the GPUs are simulated; left out where they are real."""
     instance_type: str | None = None
     expires_at: datetime | None = None
     launched_at: datetime | None = None

@@ -64,8 +64,8 @@ def test_show_as_json() -> None:
 
 def test_ready() -> None:
     config = Path("/home/ada/.gpu-dev/7f3a91c2-sshconfig")
-    real = format_ready(ACTIVE, CLOCK, config, simulated=False)
-    simulated = format_ready(ACTIVE, CLOCK, config, simulated=True)
+    real = format_ready(ACTIVE, CLOCK, config)
+    simulated = format_ready(replace(ACTIVE, simulated=True), CLOCK, config)
     check_golden("cli/ready.txt", f"{real}\n\n{simulated}")
 
 

@@ -118,9 +118,9 @@ async def test_a_user_who_kills_the_ssh_server_gets_it_back(
 async def test_a_sandboxed_server_does_without_its_keeper(state_dir: Path, key: Key, tmp_path: Path) -> None:
     async with open_cluster(state_dir, need(Isolation.BUBBLEWRAP)) as cluster:
         server = await create_ready(cluster, make_spec(key))
-        process = Records(state_dir).files_of(server.reservation_id[:8]).find_process()
+        process = Records(state_dir).files_of(server.reservation_id[:8]).find_processes()
         assert process is not None
-        monitor = find_parent(process.identity.pid)
+        monitor = find_parent(process.root.pid)
         keeper = find_parent(monitor or 0)
         assert monitor is not None
         assert keeper is not None

@@ -67,9 +67,11 @@ def test_verbose_tells_how_long_each_step_took(gpu_dev: GpuDev, api: FakeApi) ->
 
 def test_simulated_gpus_are_called_so(gpu_dev: GpuDev, api: FakeApi) -> None:
     plan_reservation(api, "submitted", "active")
+    simulated = replace(ACTIVE, gpu_type="t4", gpu_count=1, simulated=True)
+    api.on("GET", f"/v1/jobs/{JOB_ID}", Reply(body=codec.encode(simulated)))
     result = gpu_dev("reserve", "-t", "T4", "--hours", "1")
     assert "Asked for 1 x T4 (simulated) for 1 h" in result.err
-    assert "(simulated)" in result.out
+    assert "ready: 1 x t4 (simulated)" in result.out
 
 
 def test_json_is_the_whole_of_stdout(gpu_dev: GpuDev, api: FakeApi) -> None:

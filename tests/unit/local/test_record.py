@@ -10,7 +10,7 @@ import pytest
 from gpudev.adapters.local.gpu import LocalGpu
 from gpudev.adapters.local.identity import ProcessIdentity
 from gpudev.adapters.local.isolation import Isolation
-from gpudev.adapters.local.record import Record, RunningProcess
+from gpudev.adapters.local.record import Record, ServerProcesses
 from gpudev.adapters.local.records import Records
 from gpudev.domain.errors import Defect
 from tests.support.local_cluster import make_spec
@@ -55,10 +55,11 @@ def test_a_process_is_read_as_it_was_written(records: Records) -> None:
     record = make_record()
     files = records.files_of(record.id8)
     files.write_record(record)
-    assert files.find_process() is None
-    process = RunningProcess(ProcessIdentity(1, 2, "boot"), Isolation.BUBBLEWRAP)
-    files.write_process(process)
-    assert files.find_process() == process
+    assert files.find_processes() is None
+    identities = ProcessIdentity(1, 2, "boot"), ProcessIdentity(3, 4, "boot")
+    process = ServerProcesses(*identities, Isolation.BUBBLEWRAP)
+    files.write_processes(process)
+    assert files.find_processes() == process
 
 
 def test_a_spoiled_record_is_a_defect_that_names_the_file(records: Records) -> None:

@@ -7,7 +7,7 @@ import signal
 from gpudev.adapters.local.descendants import end_strays
 from gpudev.adapters.local.identity import holding
 from gpudev.adapters.local.isolation import Isolation
-from gpudev.adapters.local.record import RunningProcess
+from gpudev.adapters.local.record import ServerProcesses
 from gpudev.domain.errors import ClusterUnavailable
 from gpudev.domain.names import ReservationId
 
@@ -15,19 +15,19 @@ _SECONDS_TO_STOP = 5
 _SECONDS_TO_DIE = 10
 
 
-def end_server(reservation_id: ReservationId, process: RunningProcess | None) -> None:
+def end_server(reservation_id: ReservationId, processes: ServerProcesses | None) -> None:
     """Blocks until no process of the server is left. Nothing running is success."""
-    if process is not None:
-        _end_process(process)
-    if process is None or process.isolation is Isolation.NONE:
+    if processes is not None:
+        _end_root(processes)
+    if processes is None or processes.isolation is Isolation.NONE:
         end_strays(reservation_id)
 
 
-def _end_process(running: RunningProcess) -> None:
-    with holding(running.identity) as process:
+def _end_root(processes: ServerProcesses) -> None:
+    with holding(processes.root) as process:
         if process is None:
             return
-        if running.isolation is Isolation.NONE:
+        if processes.isolation is Isolation.NONE:
             # Its keeper knows all that came from it, and ends it before itself.
             process.send_signal(signal.SIGTERM)
             if process.wait_blocking(_SECONDS_TO_STOP):
@@ -35,6 +35,6 @@ def _end_process(running: RunningProcess) -> None:
         process.send_signal(signal.SIGKILL)
         if not process.wait_blocking(_SECONDS_TO_DIE):
             raise ClusterUnavailable(
-                f"Process {running.identity.pid} does not end, although it was killed.",
+                f"Process {processes.root.pid} does not end, although it was killed.",
                 hint="It waits for the kernel, for a GPU or a disk most likely; it is tried again.",
             )

@@ -20,15 +20,16 @@ from pathlib import Path
 from gpudev.adapters.local import linux
 from gpudev.adapters.local.descendants import end_descendants
 from gpudev.adapters.local.devserver import DevServer, serve
+from gpudev.adapters.local.ending import end_server
 from gpudev.adapters.local.environment import Account, build_environment, choose_shell
 from gpudev.adapters.local.greeting import compose_greeting
 from gpudev.adapters.local.holder import Namespaces, enter_sandbox, start_holder
 from gpudev.adapters.local.homes import prepare_home, prepare_workspace
-from gpudev.adapters.local.identity import identify
+from gpudev.adapters.local.identity import ProcessIdentity, identify
 from gpudev.adapters.local.isolation import Isolation
 from gpudev.adapters.local.order import SERVING, OrderDescriptors, StartOrder
 from gpudev.adapters.local.preload import PRELOADED
-from gpudev.adapters.local.record import Record, RunningProcess
+from gpudev.adapters.local.record import Record, ServerProcesses
 from gpudev.adapters.local.records import Records, ServerFiles
 from gpudev.adapters.local.sandbox import HOME, WORKSPACE, Sandbox, choose_user_id
 from gpudev.adapters.local.sessions import SessionSettings
@@ -67,19 +68,21 @@ def _keep_sandboxed(
     prepare_home(home, owner)
     prepare_workspace(files.workspace, owner)
     holder = start_holder(sandbox)
-    _write_down(files, holder.init_pid, Isolation.BUBBLEWRAP)
     namespaces = Namespaces(holder.init_pid)
     namespaces.enter_for_children()
+    gate = _Gate()
     server = os.fork()
     if server == 0:
         # The lifeline stays open here and nowhere else.
         enter_sandbox(namespaces, sandbox)
         account = Account(LOGIN, HOME, WORKSPACE, sandbox.shell)
-        return _serve(_plan_server(record, account, Isolation.BUBBLEWRAP), descriptors)
+        return _serve(_plan_server(record, account, Isolation.BUBBLEWRAP), descriptors, gate)
     namespaces.close()
     os.close(holder.lifeline)
-    _let_go(descriptors)
+    processes = _write_down(files, holder.init_pid, server, Isolation.BUBBLEWRAP)
+    _let_go(descriptors, gate)
     os.waitpid(server, 0)
+    end_server(record.spec.reservation_id, processes)
     holder.monitor.wait()
     return 0
 
@@ -87,27 +90,45 @@ def _keep_sandboxed(
 def _keep_plain(descriptors: OrderDescriptors, record: Record, files: ServerFiles, home: Path) -> int:
     prepare_home(home, None)
     prepare_workspace(files.workspace, None)
-    _write_down(files, os.getpid(), Isolation.NONE)
     signal.signal(signal.SIGTERM, _stop)
     keeper = os.getpid()
+    gate = _Gate()
     server = os.fork()
     if server == 0:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         linux.die_with_parent(signal.SIGKILL)
-        if os.getppid() != keeper:
-            return 1
-        account = Account(pwd.getpwuid(os.getuid()).pw_name, str(home), str(files.workspace), choose_shell())
         os.chdir(home)
-        return _serve(_plan_server(record, account, Isolation.NONE), descriptors)
-    _let_go(descriptors)
+        user = pwd.getpwuid(os.getuid()).pw_name
+        account = Account(user, str(home), str(files.workspace), choose_shell())
+        return _serve(_plan_server(record, account, Isolation.NONE), descriptors, gate)
     try:
+        _write_down(files, keeper, server, Isolation.NONE)
+        _let_go(descriptors, gate)
         while os.wait()[0] != server:
             pass
     except _Stopped:
         pass
     finally:
-        end_descendants(os.getpid())
+        end_descendants(keeper)
     return 0
+
+
+class _Gate:
+    """Keeps the SSH server waiting until it is written down, and from ever serving if that fails."""
+
+    def __init__(self) -> None:
+        self._read, self._write = os.pipe()
+
+    def open(self) -> None:
+        os.close(self._read)
+        os.write(self._write, b"\n")
+        os.close(self._write)
+
+    def pass_through(self) -> bool:
+        os.close(self._write)
+        is_open = os.read(self._read, 1) != b""
+        os.close(self._read)
+        return is_open
 
 
 class _Stopped(Exception):
@@ -142,7 +163,9 @@ def _plan_server(record: Record, account: Account, isolation: Isolation) -> DevS
     )
 
 
-def _serve(server: DevServer, descriptors: OrderDescriptors) -> int:
+def _serve(server: DevServer, descriptors: OrderDescriptors, gate: _Gate) -> int:
+    if not gate.pass_through():
+        return 1
     _log.debug("%d late modules are loaded", len(PRELOADED))
     linux.hide_from_debuggers()
     os.umask(_UMASK)
@@ -159,16 +182,24 @@ def _say_serving(status: int) -> Callable[[], None]:
     return say
 
 
-def _write_down(files: ServerFiles, pid: int, isolation: Isolation) -> None:
+def _write_down(files: ServerFiles, root: int, ssh_server: int, isolation: Isolation) -> ServerProcesses:
+    processes = ServerProcesses(_identify(root), _identify(ssh_server), isolation)
+    files.write_processes(processes)
+    return processes
+
+
+def _identify(pid: int) -> ProcessIdentity:
     identity = identify(pid)
     if identity is None:
         raise Defect(f"Process {pid} ended before it could be written down.")
-    files.write_process(RunningProcess(identity, isolation))
+    return identity
 
 
-def _let_go(descriptors: OrderDescriptors) -> None:
+def _let_go(descriptors: OrderDescriptors, gate: _Gate) -> None:
+    """From here on the server is on its own."""
     os.close(descriptors.listener)
     os.close(descriptors.status)
+    gate.open()
 
 
 def _speak_into(log: Path) -> None:
@@ -188,6 +219,8 @@ def _speak_into(log: Path) -> None:
 def main() -> int:
     """`python -m gpudev.adapters.local.keeper ORDER LISTENER STATUS`, in a session of its own."""
     order, listener, status = sys.argv[1:]
+    if os.fork() != 0:
+        return 0
     return keep(StartOrder.from_json(order), OrderDescriptors(int(listener), int(status)))
 
 

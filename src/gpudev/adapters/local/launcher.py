@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 import subprocess
@@ -34,7 +35,6 @@ class Launcher:
         self._log_path = log_path
         self._zygote: _Zygote | None = None
         self._lock = asyncio.Lock()
-        self._plain: list[subprocess.Popen[bytes]] = []
 
     async def start(self, order: StartOrder, listener: socket.socket) -> None:
         """Start the server of this order; returns when it accepts connections on the listener."""
@@ -69,14 +69,14 @@ class Launcher:
                 _log.warning("zygote_lost", error=str(error))
                 await self._drop(zygote)
         _log.error("zygote_unusable", consequence="dev servers start one by one, more slowly")
-        return self._start_plain(order, descriptors)
+        return await asyncio.to_thread(self._start_plain, order, descriptors)
 
     async def _find_zygote(self) -> _Zygote | None:
         """The zygote, started again if need be; None if it cannot be started, with its words in the log."""
         async with self._lock:
             if self._zygote is None:
                 try:
-                    self._zygote = await asyncio.to_thread(_Zygote, self._log_path)
+                    self._zygote = await asyncio.to_thread(_Zygote.start, self._log_path)
                 except OSError as error:
                     _log.warning("zygote_not_started", error=str(error), log=str(self._log_path))
             return self._zygote
@@ -88,24 +88,34 @@ class Launcher:
         await asyncio.to_thread(zygote.close)
 
     def _start_plain(self, order: StartOrder, descriptors: OrderDescriptors) -> None:
+        """The program ends at once and leaves the keeper behind, which is nobody's child then."""
         numbers = (descriptors.listener, descriptors.status)
         arguments = [order.to_json(), *(str(number) for number in numbers)]
-        self._plain = [process for process in self._plain if process.poll() is None]
-        self._plain.append(_start_program("keeper", arguments, numbers, self._log_path))
+        _start_program("keeper", arguments, numbers, self._log_path).wait()
 
 
 class _Zygote:
     """The zygote's process and our end of its socket."""
 
-    def __init__(self, log_path: Path) -> None:
-        self._socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            number = theirs.fileno()
-            self._process = _start_program("zygote", [str(number)], (number,), log_path)
-        self._socket.settimeout(_SECONDS_TO_START)
-        if self._socket.recv(len(HELLO)) != HELLO:
-            self.close()
-            raise ConnectionResetError("The zygote ended while it started.")
+    def __init__(self, process: subprocess.Popen[bytes], owner_socket: socket.socket) -> None:
+        self._process = process
+        self._socket = owner_socket
+
+    @classmethod
+    def start(cls, log_path: Path) -> _Zygote:
+        """Blocks until it can take orders."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.settimeout(_SECONDS_TO_START)
+        with contextlib.ExitStack() as undo:
+            undo.callback(ours.close)
+            with theirs:
+                number = theirs.fileno()
+                zygote = cls(_start_program("zygote", [str(number)], (number,), log_path), ours)
+            undo.callback(zygote.close)
+            if ours.recv(len(HELLO)) != HELLO:
+                raise ConnectionResetError("The zygote ended while it started.")
+            undo.pop_all()
+        return zygote
 
     def send(self, order: StartOrder, descriptors: OrderDescriptors) -> None:
         numbers = [descriptors.listener, descriptors.status]

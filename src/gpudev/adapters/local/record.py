@@ -47,10 +47,12 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class RunningProcess:
-    """The process that stands for a whole dev server: when it ends, everything in the server ends."""
+class ServerProcesses:
+    """The processes by which a dev server is known, as seen from outside it."""
 
-    identity: ProcessIdentity
+    root: ProcessIdentity
+    """Ending it ends everything in the server: the sandbox's first process, or the keeper."""
+    ssh_server: ProcessIdentity
     isolation: Isolation
 
 
@@ -71,13 +73,16 @@ def record_from_json(value: Mapping[str, Any]) -> Record:
     )
 
 
-def process_to_json(process: RunningProcess) -> dict[str, Any]:
-    return {**asdict(process.identity), "isolation": process.isolation}
+def processes_to_json(processes: ServerProcesses) -> dict[str, Any]:
+    return asdict(processes)
 
 
-def process_from_json(value: Mapping[str, Any]) -> RunningProcess:
-    identity = ProcessIdentity(value["pid"], value["start_time"], value["boot_id"])
-    return RunningProcess(identity, Isolation(value["isolation"]))
+def processes_from_json(value: Mapping[str, Any]) -> ServerProcesses:
+    return ServerProcesses(
+        root=ProcessIdentity(**value["root"]),
+        ssh_server=ProcessIdentity(**value["ssh_server"]),
+        isolation=Isolation(value["isolation"]),
+    )
 
 
 def _spec_to_json(spec: ServerSpec) -> dict[str, Any]:

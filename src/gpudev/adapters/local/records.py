@@ -1,7 +1,7 @@
 """The files in which dev servers are written down.
 
     <state_dir>/servers/<id8>/record.json    the wish; written by the cluster alone
-                              process.json   which process runs it; written by that process's keeper
+                              processes.json which processes run it; written by their keeper alone
                               log            what keeper and SSH server had to say
                               workspace/     /workspace of the dev server
     <state_dir>/homes/<id8>/                 /home/dev of the dev server; outlives it
@@ -20,9 +20,9 @@ from typing import Any, TypeVar
 
 from gpudev.adapters.local.record import (
     Record,
-    RunningProcess,
-    process_from_json,
-    process_to_json,
+    ServerProcesses,
+    processes_from_json,
+    processes_to_json,
     record_from_json,
     record_to_json,
 )
@@ -53,8 +53,8 @@ class ServerFiles:
         return self.directory / "record.json"
 
     @property
-    def _process_path(self) -> Path:
-        return self.directory / "process.json"
+    def _processes_path(self) -> Path:
+        return self.directory / "processes.json"
 
     def find_record(self) -> Record | None:
         return _find(self._record_path, record_from_json)
@@ -63,11 +63,11 @@ class ServerFiles:
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         _replace_file(self._record_path, record_to_json(record))
 
-    def find_process(self) -> RunningProcess | None:
-        return _find(self._process_path, process_from_json)
+    def find_processes(self) -> ServerProcesses | None:
+        return _find(self._processes_path, processes_from_json)
 
-    def write_process(self, process: RunningProcess) -> None:
-        _replace_file(self._process_path, process_to_json(process))
+    def write_processes(self, processes: ServerProcesses) -> None:
+        _replace_file(self._processes_path, processes_to_json(processes))
 
     def read_last_words(self) -> str:
         """The last line of the log, for a person who wants to know why it does not start."""

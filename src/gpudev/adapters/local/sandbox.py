@@ -74,8 +74,9 @@ def bubblewrap_arguments(sandbox: Sandbox, data: Mapping[str, int]) -> list[str]
     """All but the command; `data` has a descriptor to read each of `etc_files` from."""
     return [
         *_namespaces(sandbox),
-        *_system(sandbox),
+        *_system(),
         *_temporary(),
+        *_read_only(sandbox.read_only_paths),
         *_devices(sandbox.device_paths),
         *_directory(HOME, sandbox.home),
         *_directory(WORKSPACE, sandbox.workspace),
@@ -94,14 +95,18 @@ def _namespaces(sandbox: Sandbox) -> Iterator[str]:
         yield from ("--unshare-user", "--uid", user, "--gid", user)
 
 
-def _system(sandbox: Sandbox) -> Iterator[str]:
-    for path in (*_SYSTEM_PATHS, *sandbox.read_only_paths):
-        yield from ("--ro-bind-try", path, path)
+def _system() -> Iterator[str]:
+    yield from _read_only(_SYSTEM_PATHS)
     for path in _MERGED_PATHS:
         if Path(path).is_symlink():
             yield from ("--symlink", str(Path(path).readlink()), path)
         else:
             yield from ("--ro-bind-try", path, path)
+
+
+def _read_only(paths: tuple[str, ...]) -> Iterator[str]:
+    for path in paths:
+        yield from ("--ro-bind-try", path, path)
 
 
 def _temporary() -> Iterator[str]:

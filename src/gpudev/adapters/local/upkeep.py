@@ -20,11 +20,11 @@ from gpudev.adapters.local.devserver import banner_of
 from gpudev.adapters.local.ending import end_server
 from gpudev.adapters.local.fleet import Fleet
 from gpudev.adapters.local.gpu import LocalGpu
-from gpudev.adapters.local.identity import HeldProcess, hold
 from gpudev.adapters.local.launcher import Launcher, StartFailed
 from gpudev.adapters.local.order import StartOrder
 from gpudev.adapters.local.record import Record
 from gpudev.adapters.local.records import ServerFiles
+from gpudev.adapters.local.running import RunningServer, find_running
 from gpudev.adapters.local.ssh_port import HOST, bind_port, read_banner
 from gpudev.domain.errors import ClusterUnavailable
 from gpudev.domain.server import ObservedServer, ServerPhase, SshAddress
@@ -124,13 +124,16 @@ class Upkeep:
                 return
 
     async def _try_to_end(self) -> bool:
-        process = self._files.find_process()
         try:
-            await asyncio.to_thread(end_server, self.record.spec.reservation_id, process)
+            await self._end_what_runs()
         except ClusterUnavailable as error:
             self._log.error("server_does_not_end", detail=error.message)
             return False
         return True
+
+    async def _end_what_runs(self) -> None:
+        processes = self._files.find_processes()
+        await asyncio.to_thread(end_server, self.record.spec.reservation_id, processes)
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -138,13 +141,13 @@ class Upkeep:
         while self._may_try(failures):
             await asyncio.sleep(_pause_after(failures))
             try:
-                process = await self._adopt_or_start()
+                running = await self._adopt_or_start()
             except (StartFailed, OSError, ClusterUnavailable) as error:
                 failures += 1
                 self._note_failure(str(error), failures)
                 continue
             began = loop.time()
-            await self._follow(process)
+            await self._follow(running)
             failures = 0 if loop.time() - began > _SECONDS_OF_GOOD_HEALTH else failures + 1
         self._set_phase(ServerPhase.FAILED, self._detail)
 
@@ -152,22 +155,18 @@ class Upkeep:
         """A server that answered once has somebody's work in it: it is never given up."""
         return self.record.has_answered or failures < _TRIES_BEFORE_IT_ANSWERED
 
-    async def _adopt_or_start(self) -> HeldProcess:
-        found = self._find_process()
+    async def _adopt_or_start(self) -> RunningServer:
+        found = find_running(self._files.find_processes())
         if found is not None:
-            self._log.info("server_adopted", pid=found.identity.pid)
+            self._log.info("server_adopted", pid=found.pid)
             return found
         self._starting = asyncio.create_task(self._start())
         await asyncio.shield(self._starting)
-        started = self._find_process()
+        started = find_running(self._files.find_processes())
         if started is None:
             raise StartFailed
-        self._log.info("server_started", pid=started.identity.pid, port=self.record.port)
+        self._log.info("server_started", pid=started.pid, port=self.record.port)
         return started
-
-    def _find_process(self) -> HeldProcess | None:
-        written = self._files.find_process()
-        return hold(written.identity) if written is not None else None
 
     async def _start(self) -> None:
         async with self._surroundings.starts:
@@ -179,7 +178,7 @@ class Upkeep:
         """The listener of the first start; later a new one, when nothing of the last life is left."""
         listener, self._listener = self._listener, None
         if listener is None:
-            await asyncio.to_thread(end_server, self.record.spec.reservation_id, None)
+            await self._end_what_runs()
             listener = bind_port(self.record.port)
         return listener
 
@@ -195,17 +194,17 @@ class Upkeep:
             raise StartFailed(f"The GPU {gpu.visible_name} is no longer on this machine.")
         return present or gpu
 
-    async def _follow(self, process: HeldProcess) -> None:
-        """Until the process ends; READY from the moment that it answers."""
+    async def _follow(self, running: RunningServer) -> None:
+        """Until it ends; READY from the moment that it answers."""
         answering = asyncio.create_task(self._wait_for_answer())
         try:
-            await process.wait()
-            self._log.warning("server_ended", pid=process.identity.pid)
+            await running.wait()
+            self._log.warning("server_ended", pid=running.pid)
             self._set_phase(ServerPhase.STARTING, "The dev server ended and is started again.")
         finally:
             answering.cancel()
             await asyncio.gather(answering, return_exceptions=True)
-            process.close()
+            running.close()
 
     async def _wait_for_answer(self) -> None:
         while (banner := await read_banner(self._address)) != f"SSH-2.0-{banner_of(self.record.id8)}":

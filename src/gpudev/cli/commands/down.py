@@ -12,7 +12,7 @@ from gpudev.cli.output import put, say
 from gpudev.client.errors import ClientError, Usage
 
 if TYPE_CHECKING:
-    from gpudev.adapters.local.state import StateFolder
+    from gpudev.bootstrap.one_machine import OneMachine
 
 
 @click.command("down")
@@ -21,18 +21,16 @@ if TYPE_CHECKING:
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 def command(state_dir: Path | None, *, keep_servers: bool, yes: bool) -> None:
     """Stop gpu-dev on this machine and end its dev servers. The homes stay."""
-    from gpudev.bootstrap import one_machine
-    from gpudev.domain.errors import GpuDevError
-    from gpudev.settings import Settings
+    from gpudev.bootstrap import Failure
+    from gpudev.bootstrap.one_machine import OneMachine
 
-    chosen = state_dir or _find_state_dir()
-    state = one_machine.find_state(one_machine.UpOptions(chosen), Settings())
     try:
+        machine = OneMachine.at(state_dir or _find_state_dir())
         if not keep_servers:
-            _end_reservations(state, ask=not yes)
-        stopped = one_machine.stop_control_plane(state)
-        left = 0 if keep_servers else one_machine.stop_servers(state)
-    except GpuDevError as error:
+            _end_reservations(machine, ask=not yes)
+        stopped = machine.stop()
+        left = 0 if keep_servers else machine.stop_servers()
+    except Failure as error:
         raise ClientError(error.message, hint=error.hint, code=error.code) from error
     put("gpu-dev has stopped." if stopped else "gpu-dev was not running.")
     if left:
@@ -50,19 +48,17 @@ def _find_state_dir() -> Path | None:
     return login_file.parent if login_file else None
 
 
-def _end_reservations(state: StateFolder, *, ask: bool) -> None:
+def _end_reservations(machine: OneMachine, *, ask: bool) -> None:
     """Cancel what is live through the running service, so that everything is told and cleaned up."""
     from gpudev.client import session
     from gpudev.client.config import Target, read_surroundings
     from gpudev.client.credentials import Credentials
 
-    running = state.find_running()
-    if running is None:
+    api_url = machine.find_api_url()
+    if api_url is None:
         return
-    client = session.Client(
-        Target("local", running.api_url, state.login_file),
-        Credentials(read_surroundings().credentials_file),
-    )
+    target = Target("local", api_url, machine.login_file)
+    client = session.Client(target, Credentials(read_surroundings().credentials_file))
     live = client.list(statuses=session.LIVE, limit=500).jobs
     if live and ask:
         _ask(len(live))

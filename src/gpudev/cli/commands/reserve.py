@@ -90,7 +90,7 @@ def _reserve(context: click.Context, wish: Wish, output: Output) -> None:
             say(f"\nReservation {short} goes on. See it with: gpu-dev show {short}")
             say(f"Cancel it with: gpu-dev cancel {short}")
             context.exit(INTERRUPTED)
-    text = short if wish.no_wait else _ready(job, choice, surroundings, client.target.api_url)
+    text = short if wish.no_wait else _ready(job, surroundings, client.target.api_url)
     put(format_json(job) if output.as_json else text)
 
 
@@ -138,7 +138,7 @@ def _describe(choice: Choice) -> str:
     return f"{gpus} for {format_hours(choice.hours)}"
 
 
-def _ready(job: JobDetail, choice: Choice, surroundings: Surroundings, api_url: str) -> str:
+def _ready(job: JobDetail, surroundings: Surroundings, api_url: str) -> str:
     """Leaves the SSH files behind, so that the commands it names work."""
     from gpudev.cli.render.reservations import format_ready
     from gpudev.cli.render.times import read_now
@@ -146,4 +146,4 @@ def _ready(job: JobDetail, choice: Choice, surroundings: Surroundings, api_url: 
     from gpudev.client.ssh_keys import list_identity_files
 
     config = write_config(surroundings, api_url, job, list_identity_files(surroundings))
-    return format_ready(job, read_now(), config, simulated=choice.simulated)
+    return format_ready(job, read_now(), config)

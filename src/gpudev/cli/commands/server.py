@@ -16,27 +16,22 @@ def command() -> None:
 def api() -> None:
     """Serve the HTTP API until stopped."""
     from gpudev.bootstrap.api import run_api
-    from gpudev.settings import Settings
 
-    run_api(Settings())
+    run_api()
 
 
 @command.command("controller")
 def controller() -> None:
     """Turn reservations into dev servers until stopped."""
     from gpudev.bootstrap.controller import run_controller
-    from gpudev.settings import Settings
 
-    run_controller(Settings())
+    run_controller()
 
 
 @command.command("migrate")
 def migrate() -> None:
     """Bring the database schema up to date."""
-    import asyncio
+    from gpudev.bootstrap.foundation import run_migrations
 
-    from gpudev.bootstrap.foundation import prepare_database
-    from gpudev.settings import Settings
-
-    for name in asyncio.run(prepare_database(Settings())):
+    for name in run_migrations():
         put(f"applied {name}")

@@ -14,7 +14,7 @@ from gpudev.cli.output import put, say
 from gpudev.client.errors import ClientError
 
 if TYPE_CHECKING:
-    from gpudev.bootstrap.one_machine import Ready
+    from gpudev.bootstrap.control_plane import Ready
 
 
 @click.command("up")
@@ -28,20 +28,22 @@ def command(state_dir: Path | None, port: int | None, fleet: str, *, detach: boo
     Ctrl-C stops it and leaves the dev servers running; the next `up` finds them again. End them too
     with: gpu-dev down.
     """
-    from gpudev.bootstrap import one_machine
-    from gpudev.domain.errors import GpuDevError
+    from gpudev.bootstrap import Failure
+    from gpudev.bootstrap.control_plane import UpOptions
+    from gpudev.bootstrap.one_machine import OneMachine
 
-    options = one_machine.UpOptions(state_dir, port, fleet)
+    options = UpOptions(port, fleet)
     try:
+        machine = OneMachine.at(state_dir)
         if detach:
-            one_machine.start_detached(options)
+            machine.start_detached(options)
             put("gpu-dev runs in the background. Stop it with: " + spell("down"))
             put(f"Next: {spell('reserve --gpus 1 --hours 1')}")
         else:
             say("Starting gpu-dev …")
-            one_machine.run_up(options, announce)
+            machine.run(options, announce)
             put("gpu-dev has stopped; dev servers that were running still are.")
-    except GpuDevError as error:
+    except Failure as error:
         raise ClientError(error.message, hint=error.hint, code=error.code) from error
 
 

@@ -19,10 +19,7 @@ def format_gpus(gpu_type: str, count: int, *, simulated: bool = False) -> str:
 
 def format_list(jobs: Sequence[JobDetail], now: Now) -> str:
     header = ("ID", "NAME", "GPUS", "STATUS", "WHEN")
-    rows = [
-        (id8(job.job_id), job.name, format_gpus(job.gpu_type, job.gpu_count), job.status, _when(job, now))
-        for job in jobs
-    ]
+    rows = [(id8(job.job_id), job.name, _gpus_of(job), job.status, _when(job, now)) for job in jobs]
     return format_table(header, rows)
 
 
@@ -41,7 +38,7 @@ def format_detail(job: JobDetail, now: Now) -> str:
         ("Reservation", job.reservation_id),
         ("Name", job.name),
         ("Status", job.status),
-        ("GPUs", format_gpus(job.gpu_type, job.gpu_count)),
+        ("GPUs", _gpus_of(job)),
         ("Length", format_hours(job.duration_hours)),
         *((name, format_moment(at, now) if at else None) for name, at in moments),
         ("Ends", format_wait(job.expires_at, now) if job.expires_at and job.status == "active" else None),
@@ -62,15 +59,18 @@ def format_place(job: JobDetail, now: Now) -> str:
     return f"{place}, starts about {format_wait(job.estimated_start_at, now)}"
 
 
-def format_ready(job: JobDetail, now: Now, config: Path, *, simulated: bool) -> str:
+def format_ready(job: JobDetail, now: Now, config: Path) -> str:
     """What the user came for: it is there, until when, and how to get in."""
-    gpus = format_gpus(job.gpu_type, job.gpu_count, simulated=simulated)
     until = f", yours until {format_wait(job.expires_at, now)}" if job.expires_at else ""
     return (
-        f"{job.name} is ready: {gpus}{until}.\n"
+        f"{job.name} is ready: {_gpus_of(job)}{until}.\n"
         f"Connect with: gpu-dev connect {id8(job.job_id)}\n"
         f"or with:      ssh -F {config} {host_alias(job.job_id)}"
     )
+
+
+def _gpus_of(job: JobDetail) -> str:
+    return format_gpus(job.gpu_type, job.gpu_count, simulated=bool(job.simulated))
 
 
 def _when(job: JobDetail, now: Now) -> str:

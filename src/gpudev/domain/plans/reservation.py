@@ -95,7 +95,7 @@ def _plan_preparing(seen: Observation) -> Plan:
     if seen.server is not None and _is_usable(seen.reservation, seen.server):
         return (_activation(seen.reservation, seen.server, seen.now),)
     if seen.now >= given_up_at:
-        return _plan_failed_start(seen, Reason.START_TIMED_OUT)
+        return _plan_failure(seen, Reason.START_TIMED_OUT)
     look_again = LookAgain(min(given_up_at, seen.now + seen.policy.recheck))
     if seen.server is None:
         return (CreateServer(_spec_of(seen)), look_again)
@@ -112,12 +112,12 @@ def _plan_start(seen: Observation, server: ObservedServer, look_again: LookAgain
             # It never ran, so nothing is lost by taking it away before the move is written.
             return (*_removal(server), _requeueing(seen.reservation, server, seen.now))
         case ServerPhase.FAILED:
-            return _plan_failed_start(seen, Reason.START_FAILED)
+            return _plan_failure(seen, Reason.START_FAILED)
         case other:
             assert_never(other)
 
 
-def _plan_failed_start(seen: Observation, reason: Reason) -> Plan:
+def _plan_failure(seen: Observation, reason: Reason) -> Plan:
     words = seen.server.detail if seen.server else ""
     detail = f"{EXPLANATIONS[reason].sentence} {words}".strip()
     record = _ending(seen.reservation, Status.FAILED, reason, seen.now, detail)
@@ -131,9 +131,7 @@ def _plan_active(seen: Observation) -> Plan:
     if seen.server is None:
         return (_ending(seen.reservation, Status.FAILED, Reason.POD_DELETED, seen.now),)
     if seen.server.phase is ServerPhase.FAILED:
-        detail = f"The dev server stopped running. {seen.server.detail}".strip()
-        record = _ending(seen.reservation, Status.FAILED, Reason.START_FAILED, seen.now, detail)
-        return (record, *_removal(seen.server))
+        return _plan_failure(seen, Reason.SERVER_FAILED)
     ends_at = expiry.ends_at(seen.reservation, seen.policy)
     return (LookAgain(ends_at),) if ends_at else ()
 

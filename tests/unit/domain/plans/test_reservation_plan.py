@@ -276,7 +276,10 @@ class TestActive:
     def test_server_that_broke_fails_it_and_the_words_do_not_say_that_it_never_started(self) -> None:
         record = only_record(plan_for("active", ServerPhase.FAILED))
         assert record.after.status is Status.FAILED
-        assert record.after.detail == "The dev server stopped running. The cluster's words."
+        assert (
+            record.after.detail
+            == "The dev server stopped running and could not be brought back. The cluster's words."
+        )
 
 
 class TestCancel:

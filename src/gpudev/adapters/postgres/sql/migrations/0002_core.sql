@@ -63,7 +63,7 @@ CREATE TABLE reservations (
     reason              text CONSTRAINT reservations_reason CHECK (reason IN (
                             'waiting_for_capacity', 'waiting_in_line', 'no_nodes', 'placement_lost',
                             'time_is_up', 'cancelled_by_user', 'start_failed', 'start_timed_out',
-                            'pod_deleted', 'internal_error')),
+                            'server_failed', 'pod_deleted', 'internal_error')),
     detail              text NOT NULL DEFAULT '',
     node_name           text,
     node_ip             text,

@@ -1,0 +1,37 @@
+"""`python -m bench [--quick] [NAME...]`: run these benchmarks, or all, and write down what they found."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from bench import claim
+from bench.page import PAGE, Section, write_section
+
+BENCHMARKS: dict[str, Callable[[bool], Section]] = {"claim": claim.measure}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = _parse(arguments)
+    for name in options.names or BENCHMARKS:
+        section = BENCHMARKS[name](options.quick)
+        print(f"\n## {section.title}\n\n{section.body}")
+        if not options.quick:
+            write_section(section, datetime.now(UTC).date())
+            print(f"\nWritten to {PAGE}.", file=sys.stderr)
+    return 0
+
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Run benchmarks.")
+    parser.add_argument("names", nargs="*", metavar="NAME", choices=[[], *BENCHMARKS], help="; ".join(BENCHMARKS))
+    parser.add_argument(
+        "--quick", action="store_true", help="A few samples, to see that it works; nothing is written down."
+    )
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

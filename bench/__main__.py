@@ -26,11 +26,14 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Run benchmarks.")
-    parser.add_argument("names", nargs="*", metavar="NAME", choices=[[], *BENCHMARKS], help="; ".join(BENCHMARKS))
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of: {', '.join(BENCHMARKS)}")
     parser.add_argument(
         "--quick", action="store_true", help="A few samples, to see that it works; nothing is written down."
     )
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if unknown := sorted(set(options.names) - set(BENCHMARKS)):
+        parser.error(f'There is no benchmark "{unknown[0]}". There are: {", ".join(BENCHMARKS)}.')
+    return options
 
 
 if __name__ == "__main__":

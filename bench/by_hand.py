@@ -25,7 +25,6 @@ import asyncssh
 import structlog
 
 from gpudev.adapters.local.cluster import LocalCluster, LocalClusterConfig
-from gpudev.adapters.local.ending import end_server
 from gpudev.adapters.local.fleet import load_fleet
 from gpudev.adapters.local.isolation import Isolation
 from gpudev.adapters.local.order import StartOrder
@@ -103,20 +102,20 @@ class ColdStart:
 
     def time_start(self) -> float:
         """Start it, wait for its first word, and end it again; the seconds up to that word."""
-        records = Records(self.state_dir)
-        records.make_directories()
         began = time.perf_counter()
+        try:
+            self._start_and_hear()
+            return time.perf_counter() - began
+        finally:
+            stop_all_servers(self.state_dir)
+
+    def _start_and_hear(self) -> None:
         with bind_any_port() as listener:
             host, port = listener.getsockname()
             record = self._make_record(port)
-            records.files_of(record.id8).write_record(record)
+            Records(self.state_dir).files_of(record.id8).write_record(record)
             self._run_keeper(record, listener)
         read_first_byte(host, port)
-        seconds = time.perf_counter() - began
-        end_server(record.spec.reservation_id, records.files_of(record.id8).find_process())
-        records.set_aside(record)
-        records.sweep()
-        return seconds
 
     def _make_record(self, port: int) -> Record:
         key = asyncssh.generate_private_key("ssh-ed25519")
@@ -136,12 +135,12 @@ class ColdStart:
         descriptors = (listener.fileno(), their_status)
         arguments = [order.to_json(), *(str(descriptor) for descriptor in descriptors)]
         program = [sys.executable, "-P", "-m", "gpudev.adapters.local.keeper", *arguments]
-        try:
-            subprocess.run(program, cwd="/", pass_fds=descriptors, start_new_session=True, check=True)
-            os.close(their_status)
-            os.read(status, 1)
-        finally:
-            os.close(status)
+        with os.fdopen(status, "rb") as says:
+            try:
+                subprocess.run(program, cwd="/", pass_fds=descriptors, start_new_session=True, check=True)
+            finally:
+                os.close(their_status)
+            says.read()
 
 
 def make_spec(node: NodeName, public_key: str) -> ServerSpec:

@@ -35,7 +35,9 @@ class Machine:
         return connect(Surroundings(self.home, self.home / ".config" / "gpu-dev" / "config.json"))
 
     def write_fleet(self) -> None:
-        self.fleet_file.write_text(f'[[nodes]]\ntype = "{GPU_TYPE}"\ncount = {NODES}\ngpus = {GPUS_PER_NODE}\n')
+        self.fleet_file.write_text(
+            f'[[nodes]]\ntype = "{GPU_TYPE}"\ncount = {NODES}\ngpus = {GPUS_PER_NODE}\n'
+        )
 
     def up(self) -> None:
         self._run("up", "--detach", "--fleet", str(self.fleet_file))
@@ -45,7 +47,16 @@ class Machine:
 
     def _run(self, command: str, *options: str) -> None:
         subprocess.run(
-            [sys.executable, "-P", "-m", "gpudev.cli.main", command, *options, "--state-dir", self.home / "state"],
+            [
+                sys.executable,
+                "-P",
+                "-m",
+                "gpudev.cli.main",
+                command,
+                *options,
+                "--state-dir",
+                self.home / "state",
+            ],
             env=self._environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

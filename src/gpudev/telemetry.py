@@ -7,6 +7,7 @@ import sys
 
 import structlog
 from prometheus_client import Counter, Histogram
+from structlog.tracebacks import ExceptionDictTransformer
 
 TURNS = Counter("gpu_dev_turns_total", "Controller turns by outcome.", ["controller", "outcome"])
 REQUESTS = Histogram(
@@ -23,7 +24,8 @@ def configure_logging(level: str) -> None:
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.dict_tracebacks,
+            # Without local variables: they hold keys, proofs and addresses with passwords.
+            structlog.processors.ExceptionRenderer(ExceptionDictTransformer(show_locals=False)),
             structlog.processors.JSONRenderer(),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),

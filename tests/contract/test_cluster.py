@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from gpudev.adapters.local.cluster import LocalCluster
+from gpudev.adapters.local.identity import holding
 from gpudev.adapters.local.isolation import Isolation
 from gpudev.adapters.local.records import Records
 from gpudev.domain.errors import ClusterUnavailable, Conflict, Defect
@@ -271,7 +272,10 @@ async def test_a_server_that_died_without_an_owner_is_started_by_the_next(
         before = await create_ready(cluster, spec)
         process = files.find_processes()
     assert process is not None
-    os.kill(process.root.pid, signal.SIGKILL)
+    with holding(process.root) as root:
+        assert root is not None
+        root.send_signal(signal.SIGKILL)
+        assert root.wait_blocking(PATIENCE_SECONDS)
     async with open_cluster(state_dir, isolation) as cluster:
         assert await wait_ready(cluster, spec.reservation_id) == before
         assert files.find_processes() != process

@@ -9,7 +9,10 @@ GOLDEN = Path(__file__).parent.parent / "golden"
 
 
 def check_golden(name: str, text: str) -> None:
-    file = GOLDEN / name
+    check_file(GOLDEN / name, f"{text}\n")
+
+
+def check_file(file: Path, text: str) -> None:
     if os.environ.get("UPDATE_GOLDEN"):
-        file.write_text(f"{text}\n", encoding="utf-8")
-    assert f"{text}\n" == file.read_text(encoding="utf-8")
+        file.write_text(text, encoding="utf-8")
+    assert text == file.read_text(encoding="utf-8"), "UPDATE_GOLDEN=1 makes it anew"

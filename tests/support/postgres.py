@@ -47,6 +47,13 @@ def database(postgres_server: EmbeddedPostgres, _migrated_template: str) -> Iter
         yield dsn
 
 
+@pytest.fixture(scope="module")
+def module_database(postgres_server: EmbeddedPostgres, _migrated_template: str) -> Iterator[str]:
+    """A migrated database that the tests of one module share, for a server that they share too."""
+    with _database(postgres_server, template=_migrated_template) as dsn:
+        yield dsn
+
+
 @pytest.fixture(scope="session")
 def _migrated_template(postgres_server: EmbeddedPostgres) -> str:
     asyncio.run(_make_template(postgres_server))
@@ -67,6 +74,7 @@ async def _make_template(server: EmbeddedPostgres) -> None:
 
 @contextmanager
 def _database(server: EmbeddedPostgres, *, template: str) -> Iterator[str]:
+    """A database that lasts as long as the fixture that asked for it."""
     name = f"test_{uuid4().hex}"
     asyncio.run(_execute(server.dsn, f"CREATE DATABASE {name} TEMPLATE {template}"))
     yield server.dsn_of(name)

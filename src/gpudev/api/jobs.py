@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from datetime import timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Query, Response
@@ -15,8 +14,8 @@ from gpudev.api.encoding import encode, json_response
 from gpudev.app.application import Application
 from gpudev.app.reserve import ReserveRequest
 from gpudev.domain.errors import GpuDevError, Invalid
+from gpudev.domain.expiry import duration_of
 from gpudev.domain.lifecycle import Status
-from gpudev.domain.names import OperationId
 from gpudev.domain.reservation import OperationStatus, Reservation
 from gpudev.ports.store import ListQuery
 from gpudev.wire.jobs import (
@@ -43,7 +42,7 @@ async def submit(
     request = ReserveRequest(
         gpu_type=body.gpu_type,
         gpu_count=body.gpu_count,
-        duration=_hours(body.duration_hours),
+        duration=duration_of(body.duration_hours),
         name=body.name,
         env_vars=body.env_vars,
         ssh_public_keys=tuple(body.ssh_public_keys),
@@ -105,7 +104,7 @@ async def cancel_job(app: App, caller: Caller, job_id: str) -> Response:
 @router.get("/operations/{operation_id}", response_model=OperationDetail)
 async def get_operation(app: App, caller: Caller, operation_id: str) -> Response:
     """What became of a requested action."""
-    operation = await app.operations.get(OperationId(operation_id), caller.user_id)
+    operation = await app.find_operation(caller, operation_id)
     return json_response(views.operation_detail(operation))
 
 
@@ -149,13 +148,6 @@ async def _event_stream(
 def _sse(event: JobEvent, *, numbered: bool) -> bytes:
     number = f"id: {event.number}\n".encode() if numbered else b""
     return number + f"event: {event.kind}\ndata: ".encode() + encode(event) + b"\n\n"
-
-
-def _hours(hours: float) -> timedelta:
-    try:
-        return timedelta(hours=hours)
-    except (OverflowError, ValueError) as error:
-        raise Invalid(f"{hours} is not a number of hours.", code="bad_duration") from error
 
 
 def _statuses(text: str | None) -> tuple[Status, ...]:

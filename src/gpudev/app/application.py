@@ -5,20 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpudev.app.cancel import Cancel
-from gpudev.app.find import Find
+from gpudev.app.find import Find, FindOperation
 from gpudev.app.follow import EventHub, Follow
 from gpudev.app.login import Authenticate, LocalLogin
 from gpudev.app.reserve import Reserve
 from gpudev.domain.catalogue import Catalogue
 from gpudev.ports.clock import Clock
 from gpudev.ports.queue import MessageQueue
-from gpudev.ports.store import GpuTypes, Health, Operations, Reservations
+from gpudev.ports.store import GpuTypes, Health, Reservations
 
 
 @dataclass(frozen=True, slots=True)
 class Application:
     reserve: Reserve
     find: Find
+    find_operation: FindOperation
     cancel: Cancel
     follow: Follow
     authenticate: Authenticate
@@ -26,7 +27,6 @@ class Application:
     """None where the server is not somebody's own machine."""
     hub: EventHub
     reservations: Reservations
-    operations: Operations
     gpu_types: GpuTypes
     health: Health
     queue: MessageQueue

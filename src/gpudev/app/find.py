@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from gpudev.domain.errors import Conflict, NotFound
+from gpudev.domain.names import OperationId
 from gpudev.domain.reservation import Reservation
-from gpudev.ports.store import Reservations, User
+from gpudev.ports.store import Operations, Reservations, StoredOperation, User
+
+_SHOWN = 60
+"""How much of a text that means nothing is repeated in the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,8 +21,22 @@ class Find:
 
     async def __call__(self, user: User, text: str) -> Reservation:
         """Only one's own are looked at, so another user's reservation is simply not found."""
-        candidates = await self.reservations.list_matching(user.user_id, text.lower())
-        return choose_meant(text.lower(), candidates)
+        meant = text.lower()
+        candidates = await self.reservations.list_matching(user.user_id, meant) if meant.isprintable() else ()
+        return choose_meant(meant, candidates)
+
+
+@dataclass(frozen=True, slots=True)
+class FindOperation:
+    operations: Operations
+
+    async def __call__(self, user: User, text: str) -> StoredOperation:
+        """What is not an id at all is not found either."""
+        try:
+            operation_id = OperationId(str(uuid.UUID(text)))
+        except ValueError:
+            raise NotFound(f'Operation "{text[:_SHOWN]}" was not found.') from None
+        return await self.operations.get(operation_id, user.user_id)
 
 
 def choose_meant(text: str, candidates: Iterable[Reservation]) -> Reservation:
@@ -38,7 +57,9 @@ def choose_meant(text: str, candidates: Iterable[Reservation]) -> Reservation:
             return found[0]
     if ended:
         return ended[0]
-    raise NotFound(f'Reservation "{text}" was not found.', hint="Yours are listed by: gpu-dev list --all")
+    raise NotFound(
+        f'Reservation "{text[:_SHOWN]}" was not found.', hint="Yours are listed by: gpu-dev list --all"
+    )
 
 
 def _ambiguous(text: str, found: list[Reservation]) -> Conflict:

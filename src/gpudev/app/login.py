@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
 from gpudev.domain.errors import NotAllowed, Unauthenticated
 from gpudev.ports.clock import Clock
@@ -22,7 +22,7 @@ _LOGIN_HINT = "Log in again: any gpu-dev command does it by itself."
 class IssuedKey:
     """A key in clear: it is shown once and never stored."""
 
-    api_key: str
+    api_key: str = field(repr=False)
     prefix: str
     expires_at: datetime
     user: User
@@ -72,14 +72,14 @@ class LocalLogin:
     users: Users
     issue_key: IssueKey
     clock: Clock
-    secret: bytes
+    secret: bytes = field(repr=False)
     owner: str
     hosts: frozenset[str]
     """The host:port addresses under which this server may be spoken to."""
 
     async def __call__(self, proof: LoginProof) -> IssuedKey:
         now = self.clock.now()
-        if abs(now - datetime.fromtimestamp(proof.timestamp, UTC)) > PROOF_LIFE:
+        if abs(now.timestamp() - proof.timestamp) > PROOF_LIFE.total_seconds():
             raise Unauthenticated("The login proof is too old.", hint="Check this machine's clock.")
         if not self._is_genuine(proof):
             raise Unauthenticated("The login proof does not fit the server's login file.")

@@ -13,7 +13,7 @@ from gpudev.domain.errors import Conflict, NotFound
 from gpudev.domain.expiry import check_duration
 from gpudev.domain.names import (
     ReservationId,
-    check_environment_name,
+    check_environment,
     check_reservation_name,
     default_reservation_name,
 )
@@ -62,8 +62,6 @@ class Reserve:
         gpu_type = self.catalogue.get(request.gpu_type)
         gpu_count = gpu_type.check_count(request.gpu_count)
         name = request.name or default_reservation_name(gpu_type.name, reservation_id)
-        for variable in request.env_vars:
-            check_environment_name(variable)
         return Reservation(
             id=reservation_id,
             user_id=user.user_id,
@@ -74,7 +72,7 @@ class Reserve:
             duration=check_duration(request.duration),
             created_at=self.clock.now(),
             detail=f"Asked for {gpu_count} {gpu_type.name} GPU{'' if gpu_count == 1 else 's'}.",
-            env_vars=request.env_vars,
+            env_vars=check_environment(request.env_vars),
             ssh_public_keys=check_public_keys(request.ssh_public_keys),
             client_version=request.client_version,
         )

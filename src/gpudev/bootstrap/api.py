@@ -15,7 +15,7 @@ from gpudev.adapters.local.state import StateFolder
 from gpudev.api.service import make_service
 from gpudev.app.application import Application
 from gpudev.app.cancel import Cancel
-from gpudev.app.find import Find
+from gpudev.app.find import Find, FindOperation
 from gpudev.app.follow import EventHub, Follow
 from gpudev.app.login import Authenticate, IssueKey, LocalLogin
 from gpudev.app.reserve import Reserve
@@ -58,13 +58,13 @@ def make_application(settings: Settings, stores: Stores) -> Application:
     return Application(
         reserve=Reserve(stores.reservations, catalogue, clock),
         find=Find(stores.reservations),
+        find_operation=FindOperation(stores.operations),
         cancel=Cancel(stores.operations, clock),
         follow=Follow(stores.reservations, hub),
         authenticate=Authenticate(stores.users, clock),
         local_login=_make_local_login(settings, stores, clock),
         hub=hub,
         reservations=stores.reservations,
-        operations=stores.operations,
         gpu_types=stores.gpu_types,
         health=stores.health,
         queue=stores.queue,

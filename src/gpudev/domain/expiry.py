@@ -23,11 +23,22 @@ class TimePolicy:
     """How soon a server that starts or stops is looked at again, should every hint of it be lost."""
 
 
+def duration_of(hours: float) -> timedelta:
+    """Hours as a length of time; what no clock can count is refused like any other bad length."""
+    try:
+        return check_duration(timedelta(hours=hours))
+    except (OverflowError, ValueError):
+        raise _bad_duration(hours) from None
+
+
 def check_duration(duration: timedelta) -> timedelta:
     if MIN_DURATION <= duration <= MAX_DURATION:
         return duration
-    hours = duration / timedelta(hours=1)
-    raise Invalid(
+    raise _bad_duration(duration / timedelta(hours=1))
+
+
+def _bad_duration(hours: float) -> Invalid:
+    return Invalid(
         f"{hours:g} hours is not a length that is lent.",
         hint="Ask for 5 minutes to 24 hours, for example --hours 4 or --hours 0.5.",
         code="bad_duration",

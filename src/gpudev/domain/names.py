@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import NewType
 
 from gpudev.domain.errors import Invalid
@@ -23,6 +24,8 @@ _NAME = re.compile(r"[a-z0-9-]{1,40}")
 _HEXADECIMAL = re.compile(r"[0-9a-f]+")
 _UUID_SHAPE = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"
 _ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+MAX_ENVIRONMENT = 32_768
 
 RESERVED_ENVIRONMENT_PREFIXES = ("NVIDIA_", "GPU_DEV_")
 RESERVED_ENVIRONMENT_NAMES = frozenset({"CUDA_VISIBLE_DEVICES"})
@@ -60,6 +63,24 @@ def check_reservation_name(name: str) -> str:
             code="bad_name",
         )
     return name
+
+
+def check_environment(variables: Mapping[str, str]) -> Mapping[str, str]:
+    for name, value in variables.items():
+        check_environment_name(name)
+        if "\0" in value:
+            raise Invalid(
+                f"The value of the environment variable {name} has a zero byte in it.",
+                hint="Leave it out; encode binary data as text, for example in base64.",
+                code="bad_env_var",
+            )
+    if sum(len(name) + len(value) for name, value in variables.items()) > MAX_ENVIRONMENT:
+        raise Invalid(
+            "The environment variables are too long.",
+            hint=f"All of them together may have {MAX_ENVIRONMENT} characters; put long ones into a file.",
+            code="bad_env_var",
+        )
+    return variables
 
 
 def check_environment_name(name: str) -> str:

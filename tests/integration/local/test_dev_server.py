@@ -197,7 +197,7 @@ async def test_a_terminal_has_a_size_a_greeting_and_a_login_shell(world: World) 
 async def test_ctrl_c_interrupts_and_the_shell_goes_on(world: World) -> None:
     session = await world.client.start_shell()
     await hear(session, world.prompt)
-    await say(session, "echo go-$((1+1)); sleep 1000")
+    await say(session, "sh -c 'echo go-$((1+1)); exec sleep 1000'")
     await hear(session, "go-2\r\n")
     assert session.stdin is not None
     session.stdin.write(b"\x03")

@@ -106,7 +106,14 @@ def _system() -> Iterator[str]:
 
 def _read_only(paths: tuple[str, ...]) -> Iterator[str]:
     for path in paths:
+        yield from _parents(path)
         yield from ("--ro-bind-try", path, path)
+
+
+def _parents(path: str) -> Iterator[str]:
+    """Left to itself, bubblewrap makes them for root alone."""
+    for parent in reversed(Path(path).parents[:-1]):
+        yield from ("--perms", "0755", "--dir", str(parent))
 
 
 def _temporary() -> Iterator[str]:
@@ -127,9 +134,7 @@ def _devices(paths: tuple[str, ...]) -> Iterator[str]:
 
 
 def _directory(target: str, source: Path) -> Iterator[str]:
-    parent = str(Path(target).parent)
-    if parent != "/":
-        yield from ("--perms", "0755", "--dir", parent)
+    yield from _parents(target)
     yield from ("--bind", str(source), target)
 
 

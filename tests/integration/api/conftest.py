@@ -1,0 +1,76 @@
+"""One API process a test module, and people who call it."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpudev.ports.store import NewKey
+from tests.support.api_server import Answer, ApiServer, running_api
+from tests.support.reservations import PUBLIC_KEY, open_test_stores
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody with a key."""
+
+    server: ApiServer
+    username: str
+    key: str
+
+    def call(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
+        return self.server.call(method, path, body, self.key, **headers)
+
+    def submit(self, **changes: Any) -> Answer:
+        asked = {"gpu_type": "t4", "gpu_count": 1, "duration_hours": 1, "ssh_public_keys": [PUBLIC_KEY]}
+        return self.call("POST", "/v1/jobs/submit", {**asked, **changes})
+
+
+@pytest.fixture(scope="module")
+def api_server(module_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    asyncio.run(_offer_types(module_database))
+    with running_api(module_database, Path(tmp_path_factory.mktemp("state"))) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def make_person(api_server: ApiServer, module_database: str) -> Callable[..., Person]:
+    def make(username: str, *, is_active: bool = True, life: timedelta = timedelta(hours=1)) -> Person:
+        key = f"key-of-{username}"
+        asyncio.run(_add_person(module_database, username, key, is_active=is_active, life=life))
+        return Person(api_server, username, key)
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def ada(make_person: Callable[..., Person]) -> Person:
+    return make_person("ada")
+
+
+@pytest.fixture(scope="module")
+def eve(make_person: Callable[..., Person]) -> Person:
+    return make_person("eve")
+
+
+async def _offer_types(dsn: str) -> None:
+    async with open_test_stores(dsn):
+        pass
+
+
+async def _add_person(dsn: str, username: str, key: str, *, is_active: bool, life: timedelta) -> None:
+    async with open_test_stores(dsn) as stores:
+        user = await stores.users.upsert(username)
+        hashed = hashlib.sha256(key.encode()).digest()
+        await stores.users.add_key(user.user_id, NewKey(hashed, key[:8], datetime.now(UTC) + life))
+        if not is_active:
+            await stores.database.execute(
+                "UPDATE api_users SET is_active = false WHERE username = $1", username
+            )

@@ -1,0 +1,95 @@
+"""The API as a process of its own, without a controller behind it: what it writes stays as it was written."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpudev.adapters.local.state import StateFolder
+
+TIMEOUT_SECONDS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    headers: Mapping[str, str]
+    text: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class ApiServer:
+    host: str
+    port: int
+    state: StateFolder
+
+    @property
+    def authority(self) -> str:
+        return f"{self.host}:{self.port}"
+
+    def call(
+        self, method: str, path: str, body: Any = None, key: str | None = None, **headers: str
+    ) -> Answer:
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=TIMEOUT_SECONDS)
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        if key:
+            sent["Authorization"] = f"Bearer {key}"
+        content = None if body is None else json.dumps(body)
+        if content is not None:
+            sent["Content-Type"] = "application/json"
+        try:
+            connection.request(method, path, content, sent)
+            response = connection.getresponse()
+            return Answer(response.status, dict(response.getheaders()), response.read().decode())
+        finally:
+            connection.close()
+
+    @contextmanager
+    def stream(self, path: str, key: str, **headers: str) -> Iterator[http.client.HTTPResponse]:
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=TIMEOUT_SECONDS)
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        try:
+            connection.request("GET", path, headers={"Authorization": f"Bearer {key}", **sent})
+            yield connection.getresponse()
+        finally:
+            connection.close()
+
+
+@contextmanager
+def running_api(dsn: str, state_dir: Path) -> Iterator[ApiServer]:
+    """A process that serves a socket of ours: a call that comes before it is ready simply waits."""
+    state = StateFolder(state_dir)
+    state.prepare()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        host, port = listener.getsockname()
+        settings = {
+            "GPU_DEV_DATABASE_URL": dsn,
+            "GPU_DEV_STATE_DIR": str(state_dir),
+            "GPU_DEV_FLEET": "test",
+            "GPU_DEV_ISOLATION": "none",
+            "GPU_DEV_API_PORT": str(port),
+            "GPU_DEV_API_FD": str(listener.fileno()),
+        }
+        process = subprocess.Popen(
+            [sys.executable, "-m", "gpudev.cli.main", "server", "api"],
+            env={**os.environ, **settings},
+            pass_fds=(listener.fileno(),),
+        )
+        try:
+            yield ApiServer(host, port, state)
+        finally:
+            process.terminate()
+            process.wait(TIMEOUT_SECONDS)

@@ -1,0 +1,84 @@
+"""The benchmarks' own arithmetic and page; what they measure is nobody's test."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from bench import __main__ as command
+from bench.claim_findings import Claim, Findings
+from bench.figures import Figure, milliseconds, percentile, table
+from bench.page import Section, describe_conditions, replace_section, write_section
+
+CLAIM = Section("Claim", "python -m bench claim", "It took 5 ms.")
+OTHER = Section("Other", "python -m bench other", "It took a day.\n\n### In detail\n\nA whole day.")
+
+
+@pytest.mark.parametrize(
+    "samples,percent,value",
+    [
+        pytest.param([7.0], 95, 7.0, id="one-sample"),
+        pytest.param([3.0, 1.0, 2.0], 50, 2.0, id="the-middle-one"),
+        pytest.param([1.0, 2.0, 3.0, 4.0], 50, 2.0, id="the-lower-of-two"),
+        pytest.param([float(number) for number in range(1, 51)], 95, 48.0, id="p95-of-50"),
+        pytest.param([1.0, 2.0], 100, 2.0, id="the-highest"),
+        pytest.param([1.0, 2.0], 0, 1.0, id="the-lowest"),
+    ],
+)
+def test_a_percentile_is_a_measured_value(samples: list[float], percent: float, value: float) -> None:
+    assert percentile(samples, percent) == value
+
+
+@pytest.mark.parametrize("seconds,text", [(0.0042, "4.2"), (0.0421, "42"), (1.5, "1500"), (-0.002, "-2.0")])
+def test_times_are_shown_in_milliseconds(seconds: float, text: str) -> None:
+    assert milliseconds(seconds) == text
+
+
+def test_a_table_has_a_row_a_figure() -> None:
+    assert table("step", [Figure("accepted", [0.002, 0.004, 0.5])]).splitlines() == [
+        "| step | p50 | p95 |",
+        "|---|---:|---:|",
+        "| accepted | 4.0 | 500 |",
+    ]
+
+
+def test_the_overhead_is_that_over_the_neighbour() -> None:
+    claims = [Claim(0, 0, 0, 0, 0, first_byte=seconds) for seconds in (0.5, 1.0)]
+    assert Findings(claims, by_hand=[0.25, 0.25]).overhead.seconds == [0.25, 0.75]
+
+
+def test_a_new_section_goes_to_the_end() -> None:
+    page = replace_section("# Benchmarks\n", CLAIM, "here")
+    page = replace_section(page, OTHER, "there")
+    assert page == (
+        "# Benchmarks\n\n"
+        "## Claim\n\n`python -m bench claim`, here.\n\nIt took 5 ms.\n\n"
+        "## Other\n\n`python -m bench other`, there.\n\nIt took a day.\n\n### In detail\n\nA whole day.\n"
+    )
+
+
+def test_a_section_replaces_its_older_self_and_nothing_else() -> None:
+    before = replace_section(replace_section("# Benchmarks\n", CLAIM, "here"), OTHER, "there")
+    faster = Section("Claim", "python -m bench claim", "It took 4 ms.")
+    assert replace_section(before, faster, "here") == before.replace("5 ms", "4 ms")
+    assert replace_section(before, OTHER, "there") == before
+
+
+def test_a_page_is_made_where_there_is_none(tmp_path: Path) -> None:
+    day = datetime(2030, 1, 1, tzinfo=UTC).date()
+    page = tmp_path / "reference" / "benchmarks.md"
+    write_section(CLAIM, day, page)
+    text = page.read_text()
+    assert text.startswith("# Benchmarks\n")
+    assert f"`python -m bench claim`, {describe_conditions(day)}.\n" in text
+    assert "2030-01-01" in text
+    write_section(CLAIM, day, page)
+    assert page.read_text() == text
+
+
+def test_an_unknown_benchmark_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command.main(["nonsense"])
+    assert "claim" in capsys.readouterr().err

@@ -11,7 +11,6 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 
 from bench.by_hand import ColdStart, PreparedStart, make_public_key, prepared_starts, read_first_byte
 from bench.claim_findings import QUICK, Claim, Effort, Findings, introduce, report
@@ -47,9 +46,9 @@ def measure(quick: bool = False) -> Section:  # noqa: FBT001, FBT002 - one switc
 
 
 async def _measure_machine(machine: Machine, effort: Effort) -> tuple[Findings, Findings]:
-    folders = machine.home / "by-hand", machine.home / "cold"
-    async with prepared_starts(folders[0], machine.fleet_file, machine.isolation) as by_hand:
-        subjects = Subjects(machine, _make_request(), by_hand, _cold_start(folders[1], machine.isolation))
+    cold = ColdStart(machine.home / "cold", machine.isolation, make_public_key())
+    async with prepared_starts(machine.home / "by-hand", machine.fleet_file, machine.isolation) as by_hand:
+        subjects = Subjects(machine, _make_request(), by_hand, cold)
         await _claim_in_a_row(subjects, effort.warm_ups)
         in_a_row = await _claim_in_a_row(subjects, effort.in_a_row)
         at_once = Findings()
@@ -142,8 +141,3 @@ def _make_request() -> SubmitRequest:
     return SubmitRequest(
         gpu_type=GPU_TYPE, gpu_count=1, duration_hours=1, ssh_public_keys=[make_public_key()]
     )
-
-
-def _cold_start(folder: Path, isolation: Isolation) -> ColdStart:
-    folder.mkdir(mode=0o700)
-    return ColdStart(folder, isolation, make_public_key())

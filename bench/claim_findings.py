@@ -24,7 +24,7 @@ with the same dev server started by hand. Rounds before that, not counted: {warm
 - *The controller's first turn* is the time in the event `placed`: when the admission turn that gave the
   request its node had read the database and began to decide. Below it the same without the client's and most
   of the API's part: from the moment that the API put into the new row, just before writing it. *Found ready*
-  is the time in the event `active`: when the controller saw that the server answers, before it wrote that down.
+  is the time in the event `active`: when the controller saw that the server answers, just before writing it.
 - *By hand* is `LocalCluster.create_server` on a state folder of its own until the first SSH byte: the same
   record on disk, the same zygote, the same program. *Cold* is that program run by itself, imports and all.
 - Those at once are threads of one Python process, which takes its part of the same cores; by hand is one
@@ -32,10 +32,10 @@ with the same dev server started by hand. Rounds before that, not counted: {warm
 """
 
 _VERDICT = """\
-In a row the product adds {overhead} ms to the start by hand (median of the pairs; goal: at most {goal_overhead}
-ms, {is_overhead_met}), and the controller's first turn comes {turn} ms after the row's time (median; goal: at
-most {goal_turn} ms, {is_turn_met}). At once the median claim takes {ratio:.1f} times as long as the median
-start by hand.
+In a row the product adds {overhead} ms to the start by hand (median of the pairs; goal: at most
+{goal_overhead} ms, {is_overhead_met}), and the controller's first turn comes {turn} ms after the row's time
+(median; goal: at most {goal_turn} ms, {is_turn_met}). At once the median claim takes {ratio:.1f} times as
+long as the median start by hand.
 """
 
 

@@ -43,6 +43,7 @@ def run_controller() -> None:
 async def _serve_controller(settings: Settings) -> None:
     async with open_stores(settings) as stores:
         await _wait_for_schema(stores)
+        await stores.gpu_types.sync(offered_catalogue(settings).types)
         async with _open_cluster(settings) as cluster:
             # The cluster's lock makes this the only controller, so no lease can be anybody's.
             await stores.reservations.break_leases()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -56,7 +57,7 @@ class OneMachine:
                 hint="Stop it with: gpu-dev down",
                 code="already_running",
             )
-        asyncio.run(_start_detached(options, self.state))
+        _start_detached(options, self.state)
 
     def stop(self) -> bool:
         """Ask a running control plane to end and wait until it has; False if none runs."""
@@ -79,16 +80,17 @@ class OneMachine:
         return stop_all_servers(self.state.path)
 
 
-async def _start_detached(options: UpOptions, state: StateFolder) -> None:
+def _start_detached(options: UpOptions, state: StateFolder) -> None:
     argv = [sys.executable, "-P", "-m", "gpudev.cli.main", "up", "--state-dir", str(state.path)]
     argv += ["--port", str(options.port)] if options.port is not None else []
     argv += ["--fleet", options.fleet] if options.fleet else []
     pipe = ReadyPipe.open()
     log = state.logs / "up.log"
     with log.open("wb") as output:
-        await asyncio.create_subprocess_exec(
-            *argv,
-            stdin=asyncio.subprocess.DEVNULL,
+        # Not asyncio's: a loop that closes kills the processes that it started.
+        subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=output,
             env={**os.environ, ENVIRONMENT_NAME: str(pipe.write_end)},
@@ -96,6 +98,6 @@ async def _start_detached(options: UpOptions, state: StateFolder) -> None:
             start_new_session=True,
         )
     pipe.close_write_end()
-    if not await pipe.wait():
+    if not pipe.wait_blocking():
         words = log.read_text(encoding="utf-8", errors="replace").strip()
         raise GpuDevError(f"gpu-dev did not start. {words}", hint=f"Logs are in {state.logs}.")

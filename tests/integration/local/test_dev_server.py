@@ -11,7 +11,15 @@ from pathlib import Path
 
 import pytest
 
+from gpudev.adapters.local.cluster import LocalCluster
+from gpudev.adapters.local.descriptors import read_some
 from gpudev.adapters.local.isolation import Isolation
+from gpudev.adapters.local.terminal import (
+    TerminalRequest,
+    become_controlling_terminal,
+    open_terminal,
+    set_size,
+)
 from gpudev.domain.server import ServerSpec
 from tests.support.local_cluster import (
     PATIENCE_SECONDS,
@@ -35,6 +43,7 @@ pytestmark = pytest.mark.anyio
 class World:
     """Two ready servers of one cluster; most tests need only the first."""
 
+    cluster: LocalCluster
     isolation: Isolation
     client: SshClient
     other: SshClient
@@ -62,7 +71,7 @@ async def world(
         specs = [make_spec(key, GREETING="hello world"), make_spec(key)]
         servers = [await create_ready(cluster, spec) for spec in specs]
         client, other = (SshClient(server, key, directory) for server in servers)
-        yield World(isolation, client, other, specs[0], directory / "state", key)
+        yield World(cluster, isolation, client, other, specs[0], directory / "state", key)
 
 
 async def test_one_is_dev_at_home(world: World) -> None:
@@ -194,6 +203,18 @@ async def test_a_terminal_has_a_size_a_greeting_and_a_login_shell(world: World) 
         assert await session.wait() == 3
 
 
+async def test_a_line_is_shown_on_every_terminal(world: World) -> None:
+    sessions = [await world.client.start_shell() for _ in range(2)]
+    for session in sessions:
+        await hear(session, world.prompt)
+    shown = await world.cluster.write_to_terminals(world.spec.reservation_id, "30 minutes are left.")
+    assert shown >= len(sessions)
+    for session in sessions:
+        await hear(session, "30 minutes are left.\r\n")
+        await say(session, "exit")
+        await end_session(session)
+
+
 async def test_ctrl_c_interrupts_and_the_shell_goes_on(world: World) -> None:
     session = await world.client.start_shell()
     await hear(session, world.prompt)
@@ -257,3 +278,30 @@ async def test_a_sandbox_does_not_see_the_state_nor_write_the_system(world: Worl
     )
     assert "CapEff:\t0000000000000000" in done.out
     assert done.out.count("\n") == 1
+
+
+async def test_a_terminal_follows_the_size_of_the_clients(world: World) -> None:
+    ours, theirs = open_terminal(TerminalRequest((80, 24, 0, 0), {}))
+    os.set_blocking(ours, False)
+    session = await asyncio.create_subprocess_exec(
+        *world.client.command("trap 'stty size; kill %1; exit' WINCH; stty size; sleep 1000 & wait", "-tt"),
+        stdin=theirs,
+        stdout=theirs,
+        start_new_session=True,
+        preexec_fn=become_controlling_terminal,
+    )
+    os.close(theirs)
+    try:
+        await read_until(ours, b"24 80")
+        set_size(ours, (132, 43, 0, 0))
+        await read_until(ours, b"43 132")
+    finally:
+        os.close(ours)
+        await session.wait()
+
+
+async def read_until(descriptor: int, words: bytes) -> None:
+    said = b""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while words not in said:
+            said += await read_some(descriptor)

@@ -133,6 +133,12 @@ class LocalCluster:
         if server is not None and server.record.uid == uid:
             await self._end(server)
 
+    async def write_to_terminals(self, reservation_id: ReservationId, line: str) -> int:
+        """Show a line on every open terminal of a server; says on how many. None there is no error."""
+        self._check_open()
+        server = self._find(reservation_id)
+        return await server.write_to_terminals(line) if server is not None else 0
+
     def changes(self) -> AsyncIterator[ClusterChange]:
         return self._announcements.listen()
 

@@ -21,6 +21,7 @@ from gpudev.adapters.local.ending import end_server
 from gpudev.adapters.local.fleet import Fleet
 from gpudev.adapters.local.gpu import LocalGpu
 from gpudev.adapters.local.launcher import Launcher, StartFailed
+from gpudev.adapters.local.messages import write_to_terminals
 from gpudev.adapters.local.order import StartOrder
 from gpudev.adapters.local.record import Record
 from gpudev.adapters.local.records import ServerFiles
@@ -85,6 +86,12 @@ class Upkeep:
         """A fresh look at whether the record is still there."""
         found = await asyncio.to_thread(self._files.find_record)
         return found is not None and found.uid == self.record.uid
+
+    async def write_to_terminals(self, line: str) -> int:
+        processes = self._files.find_processes()
+        if processes is None:
+            return 0
+        return await asyncio.to_thread(write_to_terminals, self.record.spec.reservation_id, processes, line)
 
     async def write_down(self) -> None:
         await self._write(self.record)

@@ -9,6 +9,7 @@ from gpudev.adapters.postgres.pool import Database, Row
 from gpudev.adapters.postgres.queries import load_queries
 from gpudev.domain.capacity import Availability
 from gpudev.domain.catalogue import GpuType
+from gpudev.domain.errors import NotFound
 from gpudev.ports.store import StoredAvailability
 
 _SQL = load_queries("gpu_types")
@@ -33,7 +34,7 @@ class PostgresGpuTypes:
             await connection.execute(_SQL["retire_others"], names)
 
     async def set_availability(self, availability: Availability, updated_by: str, now: datetime) -> None:
-        await self._database.execute(
+        written = await self._database.fetch_value(
             _SQL["set_availability"],
             availability.gpu_type,
             availability.total,
@@ -46,6 +47,8 @@ class PostgresGpuTypes:
             now,
             updated_by,
         )
+        if written is None:
+            raise NotFound(f"The GPU type {availability.gpu_type} is not in the database.")
 
     async def list_availability(self) -> tuple[StoredAvailability, ...]:
         return tuple(map(_stored_from, await self._database.fetch(_SQL["list_availability"])))

@@ -15,7 +15,8 @@ UPDATE gpu_types
 SET total_cluster_gpus = $2, available_gpus = $3, max_reservable = $4, full_nodes_available = $5,
     running_instances = $6, is_simulated = $7, next_start_at = $8, last_availability_update = $9,
     last_availability_updated_by = $10
-WHERE gpu_type = $1;
+WHERE gpu_type = $1
+RETURNING gpu_type;
 
 -- name: list_availability
 SELECT g.gpu_type, g.total_cluster_gpus, g.available_gpus, g.max_reservable, g.full_nodes_available,

@@ -210,7 +210,7 @@ async def test_a_line_is_shown_on_every_terminal(world: World) -> None:
     shown = await world.cluster.write_to_terminals(world.spec.reservation_id, "30 minutes are left.")
     assert shown >= len(sessions)
     for session in sessions:
-        await hear(session, "30 minutes are left.\r\n")
+        await hear(session, "30 minutes are left.")
         await say(session, "exit")
         await end_session(session)
 

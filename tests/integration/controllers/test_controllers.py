@@ -1,0 +1,217 @@
+"""The controllers at work, with a real database, real dev servers and a clock that the test moves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from gpudev.adapters.local.isolation import Isolation
+from gpudev.bootstrap.controller import make_controllers
+from gpudev.bootstrap.foundation import Stores
+from gpudev.domain.catalogue import DEFAULT_CATALOGUE, GpuType
+from gpudev.domain.lifecycle import Status
+from gpudev.domain.names import OperationId, ReservationId
+from gpudev.domain.reservation import EventKind, OperationKind, OperationStatus, Reason, Reservation
+from gpudev.ports.cluster import Cluster
+from gpudev.ports.store import User
+from gpudev.settings import LocalSettings, Settings
+from tests.support.local_cluster import open_cluster
+from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
+
+pytestmark = pytest.mark.anyio
+
+GRACE = timedelta(seconds=120)
+OPERATION = OperationId("11111111-1111-4111-8111-111111111111")
+UNKNOWN = GpuType("z9", "z9.metal", 4, 8, 32)
+
+
+@dataclass(slots=True)
+class MovableClock:
+    time: datetime = NOON
+
+    def now(self) -> datetime:
+        return self.time
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    stores: Stores
+    cluster: Cluster
+    clock: MovableClock = field(default_factory=MovableClock)
+
+    async def user(self) -> User:
+        return await self.stores.users.upsert("ada")
+
+    async def get(self, reservation: Reservation) -> Reservation:
+        return await self.stores.reservations.get(reservation.id)
+
+    async def until(self, reservation: Reservation, test: Callable[[Reservation], bool]) -> Reservation:
+        """Wait until the reservation is as wanted."""
+
+        async def is_so() -> bool:
+            return test(await self.get(reservation))
+
+        await _eventually(is_so)
+        return await self.get(reservation)
+
+    async def active(self, reservation: Reservation) -> Reservation:
+        return await self.until(reservation, lambda now: now.status is Status.ACTIVE)
+
+    async def move_to(self, time: datetime, reservation: Reservation) -> None:
+        """The clock moves, and the reservation gets its turn: real timers know nothing of this clock."""
+        self.clock.time = time
+        await self.stores.database.execute("SELECT pg_notify('gpu_dev_turn', $1)", reservation.id)
+
+    async def kinds(self, reservation: Reservation) -> list[EventKind]:
+        return [stored.event.kind for stored in await self.stores.reservations.list_events(reservation.id, 0)]
+
+
+async def _eventually(condition: Callable[[], Awaitable[bool]], seconds: float = 20) -> None:
+    async with asyncio.timeout(seconds):
+        while not await condition():  # noqa: ASYNC110 - what it waits for is in the database
+            await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+async def idle_world(database: str, tmp_path: Path) -> AsyncIterator[World]:
+    """Everything but controllers."""
+    async with open_test_stores(database) as stores, open_cluster(tmp_path, Isolation.NONE) as cluster:
+        await stores.gpu_types.sync((*DEFAULT_CATALOGUE.types, UNKNOWN))
+        yield World(stores, cluster)
+
+
+@asynccontextmanager
+async def working_controllers(world: World, state_dir: Path) -> AsyncIterator[None]:
+    settings = Settings(local=LocalSettings().model_copy(update={"state_dir": state_dir, "fleet": "test"}))
+    controllers, _ = make_controllers(settings, world.stores, world.cluster, world.clock)
+    running = asyncio.create_task(controllers.run())
+    try:
+        yield
+    finally:
+        controllers.stop()
+        await running
+
+
+@pytest.fixture
+async def world(idle_world: World, tmp_path: Path) -> AsyncIterator[World]:
+    async with working_controllers(idle_world, tmp_path):
+        yield idle_world
+
+
+async def test_a_reservation_runs_from_submit_to_its_end(world: World) -> None:
+    asked = await submit(world.stores, make_reservation(await world.user()))
+    active = await world.active(asked)
+    assert active.launched_at == NOON
+    assert active.expires_at == NOON + timedelta(hours=1)
+    assert active.host_keys
+
+    await world.move_to(NOON + timedelta(hours=1) + GRACE - timedelta(seconds=1), asked)
+    probe = await submit(world.stores, make_reservation(await world.user()))
+    await world.active(probe)
+    assert (await world.get(asked)).status is Status.ACTIVE, "not before its time, grace included"
+
+    await world.move_to(NOON + timedelta(hours=1) + GRACE, asked)
+    ended = await world.until(asked, lambda now: now.is_cleaned)
+    assert (ended.status, ended.reason) == (Status.EXPIRED, Reason.TIME_IS_UP)
+    assert await world.kinds(asked) == ["submitted", "placed", "active", "expired", "cleaned"]
+    assert set(world.cluster.snapshot().servers) == {probe.id}
+
+
+async def test_the_queue_moves_when_room_comes_back(world: World) -> None:
+    user = await world.user()
+    holders = [await submit(world.stores, make_reservation(user, gpu_count=4)) for _ in range(2)]
+    for holder in holders:
+        await world.active(holder)
+    waiting = await submit(world.stores, make_reservation(user, gpu_count=2))
+    queued = await world.until(waiting, lambda now: now.queue_position is not None)
+    assert (queued.status, queued.queue_position) == (Status.QUEUED, 1)
+    assert queued.estimated_start_at == NOON + timedelta(hours=1) + GRACE
+    await world.stores.operations.request(OPERATION, holders[0], OperationKind.CANCEL, NOON)
+    started = await world.active(waiting)
+    assert started.node is not None
+    assert (await world.stores.operations.get(OPERATION, user.user_id)).status is OperationStatus.DONE
+
+
+async def test_cancelling_one_who_waits_moves_up_those_behind(world: World) -> None:
+    user = await world.user()
+    for _ in range(2):
+        await world.active(await submit(world.stores, make_reservation(user, gpu_count=4)))
+    first = await submit(world.stores, make_reservation(user, gpu_count=2))
+    second = await submit(world.stores, make_reservation(user, gpu_count=1, created_at=NOON + timedelta(1)))
+    await world.until(second, lambda now: now.queue_position == 2)
+    await world.stores.operations.request(OPERATION, first, OperationKind.CANCEL, NOON)
+    await world.until(second, lambda now: now.queue_position == 1)
+    cleaned = await world.until(first, lambda now: now.is_cleaned)
+    assert cleaned.status is Status.CANCELLED
+
+
+async def test_a_server_that_is_removed_from_outside_fails_its_reservation(world: World) -> None:
+    asked = await submit(world.stores, make_reservation(await world.user()))
+    await world.active(asked)
+    server = world.cluster.snapshot().servers[asked.id]
+    await world.cluster.delete_server(asked.id, server.uid)
+    lost = await world.until(asked, lambda now: now.is_cleaned)
+    assert (lost.status, lost.reason) == (Status.FAILED, Reason.POD_DELETED)
+
+
+async def test_an_error_of_ours_ends_the_reservation_after_three_tries_and_is_kept(world: World) -> None:
+    """A type that the controllers do not know: every turn fails."""
+    asked = await submit(world.stores, make_reservation(await world.user(), gpu_type="z9"))
+    failed = await world.until(asked, lambda now: now.is_ended)
+    assert (failed.status, failed.reason) == (Status.FAILED, Reason.INTERNAL_ERROR)
+    dead = await world.stores.database.fetch(
+        "SELECT message ->> 'reservation_id' AS id FROM pgmq.q_gpu_reservations_dead"
+    )
+    assert [row["id"] for row in dead] == [asked.id]
+
+
+async def test_messages_are_archived_with_their_turns(world: World) -> None:
+    asked = await submit(world.stores, make_reservation(await world.user()))
+    await world.active(asked)
+
+    async def is_empty() -> bool:
+        return await world.stores.queue.count() == 0
+
+    await _eventually(is_empty)
+
+
+async def test_what_is_due_is_found_without_any_hint(idle_world: World, tmp_path: Path) -> None:
+    """Every message and every signal is lost; what is due still stands in the database."""
+    asked = await submit(idle_world.stores, make_reservation(await idle_world.user()))
+    ended = await submit(idle_world.stores, make_reservation(await idle_world.user()))
+    await idle_world.stores.operations.request(OPERATION, ended, OperationKind.CANCEL, NOON)
+    await idle_world.stores.database.execute("SELECT pgmq.purge_queue('gpu_reservations')")
+    async with working_controllers(idle_world, tmp_path):
+        await idle_world.active(asked)
+        await idle_world.until(ended, lambda now: now.is_cleaned)
+
+
+async def test_two_controllers_share_the_work(world: World, database: str, tmp_path: Path) -> None:
+    """Two on one database and one cluster: every reservation is placed, started and told of once."""
+    async with open_test_stores(database) as other_stores:
+        other = World(other_stores, world.cluster, world.clock)
+        async with working_controllers(other, tmp_path):
+            user = await world.user()
+            asked = [make_reservation(user, created_at=NOON + timedelta(seconds=i)) for i in range(8)]
+            submitted = await asyncio.gather(*(submit(world.stores, each) for each in asked))
+            for reservation in submitted:
+                await world.active(reservation)
+                assert await world.kinds(reservation) == ["submitted", "placed", "active"]
+
+
+async def test_of_twelve_at_once_eight_start_and_four_wait_in_order(world: World) -> None:
+    user = await world.user()
+    asked = [make_reservation(user, created_at=NOON + timedelta(seconds=i)) for i in range(12)]
+    submitted = await asyncio.gather(*(submit(world.stores, reservation) for reservation in asked))
+    for reservation in submitted[:8]:
+        await world.active(reservation)
+    for position, reservation in enumerate(submitted[8:], start=1):
+        await world.until(reservation, lambda now, place=position: now.queue_position == place)
+    names = [ReservationId(server) for server in world.cluster.snapshot().servers]
+    assert sorted(names) == sorted(reservation.id for reservation in submitted[:8])

@@ -17,6 +17,7 @@ from bench.claim_findings import QUICK, Claim, Effort, Findings, introduce, repo
 from bench.machine import GPU_TYPE, Machine, running_machine
 from bench.page import Section
 from gpudev.adapters.local.isolation import Isolation, probe_isolation
+from gpudev.client.errors import ClientError
 from gpudev.client.session import ENDED, Client
 from gpudev.wire.jobs import JobEvent, SubmitRequest
 
@@ -80,9 +81,12 @@ def _claim_in_threads(subjects: Subjects, count: int) -> list[Claim]:
     together = threading.Barrier(count)
 
     def claim_together(_number: int) -> Claim:
-        with subjects.machine.client() as client:
-            client.whoami()
-            return _claim_and_cancel(client, subjects.request, together)
+        try:
+            with subjects.machine.client() as client:
+                return _claim_and_cancel(client, subjects.request, together)
+        except ClientError:
+            together.abort()
+            raise
 
     with ThreadPoolExecutor(count) as threads:
         return list(threads.map(claim_together, range(count)))
@@ -92,6 +96,7 @@ def _claim_and_cancel(
     client: Client, request: SubmitRequest, together: threading.Barrier | None = None
 ) -> Claim:
     """One claim, ended and cleaned up; with others, none is asked for or ended before all are there."""
+    client.whoami()  # An idle connection may have been closed: this opens it before the clock runs.
     if together is not None:
         together.wait(_PATIENCE_SECONDS)
     reservation_id, claim = _claim(client, request)

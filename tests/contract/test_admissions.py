@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
@@ -16,20 +15,9 @@ from gpudev.domain.queueing import QueuePlace
 from gpudev.domain.reservation import Event, EventKind, Reason, Reservation, place, queue
 from gpudev.ports.queue import Channel, Signal
 from gpudev.ports.store import User
-from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
+from tests.support.reservations import NOON, make_reservation, submit
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def stores(database: str) -> AsyncIterator[Stores]:
-    async with open_test_stores(database) as opened:
-        yield opened
-
-
-@pytest.fixture
-async def user(stores: Stores) -> User:
-    return await stores.users.upsert("ada")
 
 
 def placing(reservation: Reservation) -> Record:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
 
@@ -36,17 +35,6 @@ pytestmark = pytest.mark.anyio
 
 LEASE = timedelta(seconds=30)
 OPERATION = OperationId("11111111-1111-4111-8111-111111111111")
-
-
-@pytest.fixture
-async def stores(database: str) -> AsyncIterator[Stores]:
-    async with open_test_stores(database) as opened:
-        yield opened
-
-
-@pytest.fixture
-async def user(stores: Stores) -> User:
-    return await stores.users.upsert("ada")
 
 
 def placing(reservation: Reservation) -> Record:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
@@ -12,15 +11,9 @@ from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.capacity import Availability
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.ports.store import NewKey
-from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
+from tests.support.reservations import NOON, make_reservation, submit
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture
-async def stores(database: str) -> AsyncIterator[Stores]:
-    async with open_test_stores(database) as opened:
-        yield opened
 
 
 async def test_a_user_is_made_once(stores: Stores) -> None:

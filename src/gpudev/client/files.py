@@ -13,7 +13,8 @@ from gpudev.client.errors import BrokenFile
 def write_private(path: Path, text: str) -> None:
     """Write a 0600 file so that a reader sees the old contents or the new ones, never half of them."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    # A name of its own for each writer: threads of one process write the same file, too.
+    draft = path.with_name(f".{path.name}.{os.urandom(8).hex()}")
     try:
         with open(draft, "w", encoding="utf-8", opener=_private) as file:
             file.write(text)

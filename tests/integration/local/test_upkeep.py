@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +15,10 @@ import pytest
 
 from gpudev.adapters.local import launcher
 from gpudev.adapters.local.cluster import LocalCluster
+from gpudev.adapters.local.ending import end_server
 from gpudev.adapters.local.identity import find_parent
 from gpudev.adapters.local.isolation import Isolation
+from gpudev.adapters.local.record import Record
 from gpudev.adapters.local.records import Records
 from gpudev.adapters.local.shutdown import stop_all_servers
 from gpudev.domain.errors import Conflict, Invalid
@@ -154,6 +157,63 @@ async def test_a_record_that_somebody_removed_is_a_server_that_is_gone(
     (Records(state_dir).files_of(server.reservation_id[:8]).directory / "record.json").unlink()
     assert await cluster.find_server(server.reservation_id) is None
     assert count_processes(server.reservation_id) == 0
+
+
+@asynccontextmanager
+async def taken_port(port: int) -> AsyncIterator[None]:
+    """A stranger that listens on the port and says something of its own."""
+
+    def speak(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"I am somebody else\n")
+        writer.close()
+
+    async with await asyncio.start_server(speak, "127.0.0.1", port, reuse_address=True):
+        yield
+
+
+async def make_and_lose(state_dir: Path, isolation: Isolation) -> Record:
+    """The record of a server that was ready once and has ended, with no owner to start it again."""
+    async with LocalCluster(make_config(state_dir, isolation)) as cluster:
+        server = await create_ready(cluster, make_spec())
+    files = Records(state_dir).files_of(server.reservation_id[:8])
+    end_server(server.reservation_id, files.find_processes())
+    record = files.find_record()
+    assert record is not None
+    return record
+
+
+async def test_a_port_that_was_never_told_is_given_up_to_a_stranger(
+    state_dir: Path, isolation: Isolation
+) -> None:
+    record = await make_and_lose(state_dir, isolation)
+    Records(state_dir).files_of(record.id8).write_record(replace(record, has_answered=False))
+    async with taken_port(record.port), open_cluster(state_dir, isolation) as cluster:
+        server = await wait_ready(cluster, record.spec.reservation_id)
+        assert server.address is not None
+        assert server.address.port != record.port
+
+
+async def test_a_port_that_was_told_is_waited_for(state_dir: Path, isolation: Isolation) -> None:
+    record = await make_and_lose(state_dir, isolation)
+    async with open_cluster_beside(record.port, state_dir, isolation) as cluster:
+        server = await wait_ready(cluster, record.spec.reservation_id)
+        assert server.address is not None
+        assert server.address.port == record.port
+
+
+@asynccontextmanager
+async def open_cluster_beside(
+    port: int, state_dir: Path, isolation: Isolation
+) -> AsyncIterator[LocalCluster]:
+    """A cluster opened while a stranger has the port, who leaves once the server was refused it."""
+    async with AsyncExitStack() as stack:
+        async with taken_port(port):
+            cluster = await stack.enter_async_context(open_cluster(state_dir, isolation))
+            (reservation_id,) = cluster.snapshot().servers
+            await wait_until(
+                cluster, lambda seen: seen is not None and "in use" in seen.detail, reservation_id
+            )
+        yield cluster
 
 
 async def test_cpu_nodes_have_servers_too(

@@ -7,6 +7,8 @@ promise. There is one owner of a state directory at a time; the next one finds t
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 import os
 import socket
 import uuid
@@ -30,7 +32,7 @@ from gpudev.adapters.local.record import Record
 from gpudev.adapters.local.records import Records
 from gpudev.adapters.local.ssh_port import bind_any_port
 from gpudev.adapters.local.state_lock import StateLock
-from gpudev.adapters.local.upkeep import Surroundings, Upkeep
+from gpudev.adapters.local.upkeep import Surroundings, Upkeep, pause_after
 from gpudev.domain.errors import ClusterUnavailable, Defect, Invalid
 from gpudev.domain.names import ReservationId, id8
 from gpudev.domain.server import ObservedServer, ServerSpec
@@ -75,10 +77,14 @@ class LocalCluster:
 
     async def __aenter__(self) -> Self:
         self._lock.take()
-        self._records.make_directories()
-        for record in self._records.list_records():
-            self._take_over(record)
+        with contextlib.ExitStack() as undo:
+            undo.callback(self._lock.release)
+            self._records.make_directories()
+            records = self._records.list_records()
+            undo.pop_all()
         self._is_open = True
+        for record in records:
+            self._take_over(record)
         self._do_meanwhile(self._sweep())
         self._do_meanwhile(self._launcher.warm_up())
         return self
@@ -143,7 +149,7 @@ class LocalCluster:
         return self._announcements.listen()
 
     async def _create_placed(self, spec: ServerSpec, gpus: tuple[LocalGpu, ...]) -> None:
-        listener = bind_any_port()
+        listener = bind_any_port({record.port for record in self._list_records()})
         host_key = asyncssh.generate_private_key("ssh-ed25519")
         record = Record(
             spec=spec,
@@ -171,7 +177,7 @@ class LocalCluster:
                 hint="Look for a full disk or a changed mode.",
             ) from error
         server.begin(listener)
-        self._announce(record)
+        self._announce_room(record)
 
     async def _end(self, server: Upkeep) -> None:
         """Wait for its end. The work goes on if it takes longer, or if nobody waits any more."""
@@ -182,20 +188,26 @@ class LocalCluster:
         try:
             async with asyncio.timeout(_SECONDS_TO_WAIT_FOR_AN_END):
                 await asyncio.shield(ending)
-        except (TimeoutError, OSError) as error:
+        except TimeoutError as error:
             raise ClusterUnavailable(
-                f"The dev server {server.record.spec.name} has not ended: {error!r}.",
-                hint="A process of it waits for a GPU or a disk, or the state directory is not writable.",
+                f"The dev server {server.record.spec.name} has not ended yet.",
+                hint="A process of it waits for a GPU or a disk, or the state directory cannot be written.",
             ) from error
 
     async def _see_off(self, server: Upkeep) -> None:
-        try:
-            await server.end()
-            await asyncio.to_thread(self._records.set_aside, server.record)
-        finally:
-            del self._endings[server.record.uid]
+        """Try until it is gone: nobody asks a second time for what is stopping already."""
+        for tries in itertools.count():
+            await asyncio.sleep(pause_after(tries))
+            try:
+                await server.end()
+                await asyncio.to_thread(self._records.set_aside, server.record)
+            except OSError as error:
+                _log.error("server_not_removed", uid=server.record.uid, error=str(error))
+            else:
+                break
+        del self._endings[server.record.uid]
         del self._servers[server.record.id8]
-        self._announce(server.record)
+        self._announce_room(server.record)
         self._do_meanwhile(self._sweep())
 
     async def _sweep(self) -> None:
@@ -224,8 +236,11 @@ class LocalCluster:
         return [server.record for server in self._servers.values()]
 
     def _announce(self, record: Record) -> None:
-        spec = record.spec
-        self._announcements.tell(ServerChanged(spec.reservation_id), CapacityChanged(spec.gpu_type))
+        self._announcements.tell(ServerChanged(record.spec.reservation_id))
+
+    def _announce_room(self, record: Record) -> None:
+        self._announce(record)
+        self._announcements.tell(CapacityChanged(record.spec.gpu_type))
 
     def _do_meanwhile(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)

@@ -15,6 +15,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from gpudev.adapters.local import linux
 from gpudev.adapters.local.sandbox import HOME, Sandbox, bubblewrap_arguments, etc_files
@@ -23,10 +24,11 @@ _SECONDS_TO_START = 15
 _BUBBLEWRAP = "bwrap"
 _HOLDER = ("/bin/cat",)
 _HELLO = b"\n"
+_MAX_WORDS = 2000
 
 
 class SandboxFailed(Exception):
-    """bubblewrap did not make the sandbox; its own words went to standard error."""
+    """bubblewrap did not make the sandbox; the message has its own words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,26 +80,47 @@ class Namespaces:
 
 def start_holder(sandbox: Sandbox) -> Holder:
     """Make the sandbox and return when it stands, which the holder shows by echoing one byte."""
-    hold_read, hold_write = os.pipe()
-    echo_read, echo_write = os.pipe()
-    info_read, info_write = os.pipe()
+    input_, lifeline = os.pipe()
+    echo, output = os.pipe()
+    os.write(lifeline, _HELLO)
+    with _memory_file() as words:
+        monitor, info = _start_bubblewrap(sandbox, _Streams(input_, output, words))
+        os.close(input_)
+        os.close(output)
+        described = _read_to_end(info)
+        if not _echoes(echo):
+            raise SandboxFailed(_read_words(words))
+    os.close(echo)
+    return Holder(monitor, json.loads(described)["child-pid"], lifeline)
+
+
+class _Streams(NamedTuple):
+    input: int
+    output: int
+    words: int
+
+
+def _start_bubblewrap(sandbox: Sandbox, streams: _Streams) -> tuple[subprocess.Popen[bytes], int]:
+    """Its process, and the pipe on which it describes what it made."""
+    info, their_info = os.pipe()
     with _in_memory(etc_files(sandbox)) as data:
         arguments = "\0".join([*bubblewrap_arguments(sandbox, data), ""])
         with _memory_file(arguments) as listed:
             monitor = subprocess.Popen(
-                [_BUBBLEWRAP, "--info-fd", str(info_write), "--args", str(listed), "--", *_HOLDER],
-                stdin=hold_read,
-                stdout=echo_write,
-                pass_fds=(info_write, listed, *data.values()),
+                [_BUBBLEWRAP, "--info-fd", str(their_info), "--args", str(listed), "--", *_HOLDER],
+                stdin=streams.input,
+                stdout=streams.output,
+                stderr=streams.words,
+                pass_fds=(their_info, listed, *data.values()),
             )
-    for descriptor in (hold_read, echo_write, info_write):
-        os.close(descriptor)
-    os.write(hold_write, _HELLO)
-    info = _read_to_end(info_read)
-    if not _echoes(echo_read):
-        raise SandboxFailed
-    os.close(echo_read)
-    return Holder(monitor, json.loads(info)["child-pid"], hold_write)
+    os.close(their_info)
+    return monitor, info
+
+
+def _read_words(words: int) -> str:
+    os.lseek(words, 0, os.SEEK_SET)
+    text = os.read(words, _MAX_WORDS).decode(errors="replace").strip()
+    return text or f"bubblewrap had not made it after {_SECONDS_TO_START} seconds."
 
 
 def enter_sandbox(namespaces: Namespaces, sandbox: Sandbox) -> None:
@@ -124,7 +147,7 @@ def _in_memory(files: Mapping[str, str]) -> Iterator[dict[str, int]]:
 
 
 @contextlib.contextmanager
-def _memory_file(text: str) -> Iterator[int]:
+def _memory_file(text: str = "") -> Iterator[int]:
     """A file without a name, so that nothing of it shows in `ps` or on a disk."""
     descriptor = os.memfd_create("gpu-dev")
     try:

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from gpudev.adapters.local import linux
+from gpudev.adapters.local import linux, preload  # noqa: F401 - preload is imported for its effect
 from gpudev.adapters.local.descendants import end_descendants
 from gpudev.adapters.local.devserver import DevServer, serve
 from gpudev.adapters.local.ending import end_server
@@ -28,15 +28,12 @@ from gpudev.adapters.local.homes import prepare_home, prepare_workspace
 from gpudev.adapters.local.identity import ProcessIdentity, identify
 from gpudev.adapters.local.isolation import Isolation
 from gpudev.adapters.local.order import SERVING, OrderDescriptors, StartOrder
-from gpudev.adapters.local.preload import PRELOADED
 from gpudev.adapters.local.record import Record, ServerProcesses
 from gpudev.adapters.local.records import Records, ServerFiles
 from gpudev.adapters.local.sandbox import HOME, WORKSPACE, Sandbox, choose_user_id
 from gpudev.adapters.local.sessions import SessionSettings
 from gpudev.domain.errors import Defect
 from gpudev.domain.server import LOGIN
-
-_log = logging.getLogger(__name__)
 
 _UMASK = 0o022
 """What people expect, whatever the control plane runs with."""
@@ -166,7 +163,6 @@ def _plan_server(record: Record, account: Account, isolation: Isolation) -> DevS
 def _serve(server: DevServer, descriptors: OrderDescriptors, gate: _Gate) -> int:
     if not gate.pass_through():
         return 1
-    _log.debug("%d late modules are loaded", len(PRELOADED))
     linux.hide_from_debuggers()
     os.umask(_UMASK)
     listener = socket.socket(fileno=descriptors.listener)

@@ -11,6 +11,7 @@ A file is replaced whole (write, fsync, rename), so a reader sees the old or the
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -107,7 +108,8 @@ class Records:
     def set_aside(self, record: Record) -> None:
         """Take the record away; what else the server left, its workspace included, is for `sweep`."""
         aside = self._servers / f"{_LEAVING}{record.id8}-{record.uid}"
-        self.files_of(record.id8).directory.rename(aside)
+        with contextlib.suppress(FileNotFoundError):
+            self.files_of(record.id8).directory.rename(aside)
         _sync_directory(self._servers)
 
     def sweep(self) -> None:

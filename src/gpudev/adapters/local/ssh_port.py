@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import random
 import socket
+from collections.abc import Collection
 
 from gpudev.domain.errors import ClusterUnavailable
 from gpudev.domain.server import SshAddress
@@ -16,14 +18,16 @@ _BACKLOG = 128
 _BANNER_SECONDS = 10
 
 
-def bind_any_port() -> socket.socket:
-    """A listening socket on some port that nobody has."""
+class PortTaken(Exception):
+    """Another process listens on the port."""
+
+
+def bind_any_port(promised: Collection[int] = ()) -> socket.socket:
+    """A listening socket on some port that nobody has, and that is not promised to anybody either."""
     for port in random.sample(PORTS, len(PORTS)):
-        try:
-            return bind_port(port)
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                raise
+        with contextlib.suppress(PortTaken):
+            if port not in promised:
+                return bind_port(port)
     raise ClusterUnavailable(
         f"All ports from {PORTS.start} to {PORTS.stop - 1} on {HOST} are in use.",
         hint="End some dev servers: gpu-dev list",
@@ -37,8 +41,10 @@ def bind_port(port: int) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((HOST, port))
         listener.listen(_BACKLOG)
-    except OSError:
+    except OSError as error:
         listener.close()
+        if error.errno == errno.EADDRINUSE:
+            raise PortTaken(f"Port {port} is in use by another process.") from error
         raise
     return listener
 

@@ -8,7 +8,6 @@ The listening port is also what keeps two starts of one server apart: only one c
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import socket
 from collections.abc import Callable
@@ -26,7 +25,7 @@ from gpudev.adapters.local.order import StartOrder
 from gpudev.adapters.local.record import Record
 from gpudev.adapters.local.records import ServerFiles
 from gpudev.adapters.local.running import RunningServer, find_running
-from gpudev.adapters.local.ssh_port import HOST, bind_port, read_banner
+from gpudev.adapters.local.ssh_port import HOST, PortTaken, bind_any_port, bind_port, read_banner
 from gpudev.domain.errors import ClusterUnavailable
 from gpudev.domain.server import ObservedServer, ServerPhase, SshAddress
 
@@ -62,7 +61,7 @@ class Upkeep:
         self._order = order
         self._files = files
         self._surroundings = surroundings
-        self._phase = ServerPhase.STARTING if record.is_placed else ServerPhase.UNPLACEABLE
+        self._phase = _first_phase(record)
         self._detail = record.detail
         self._task: asyncio.Task[None] | None = None
         self._listener: socket.socket | None = None
@@ -124,7 +123,7 @@ class Upkeep:
     async def _end_processes(self) -> None:
         """Until nothing has the port: a start that an earlier owner ordered may still be under way."""
         for tries in itertools.count():
-            await asyncio.sleep(_pause_after(tries))
+            await asyncio.sleep(pause_after(tries))
             has_ended = await self._try_to_end()
             # If somebody else has taken the port meanwhile, it will not become free.
             if has_ended and (_is_free(self.record.port) or tries >= _TRIES_TO_FREE_THE_PORT):
@@ -146,10 +145,10 @@ class Upkeep:
         loop = asyncio.get_running_loop()
         failures = 0
         while self._may_try(failures):
-            await asyncio.sleep(_pause_after(failures))
+            await asyncio.sleep(pause_after(failures))
             try:
                 running = await self._adopt_or_start()
-            except (StartFailed, OSError, ClusterUnavailable) as error:
+            except (StartFailed, PortTaken, OSError, ClusterUnavailable) as error:
                 failures += 1
                 self._note_failure(str(error), failures)
                 continue
@@ -186,7 +185,20 @@ class Upkeep:
         listener, self._listener = self._listener, None
         if listener is None:
             await self._end_what_runs()
-            listener = bind_port(self.record.port)
+            listener = await self._bind_again()
+        return listener
+
+    async def _bind_again(self) -> socket.socket:
+        """The recorded port. One that nobody has been told of is given up to whoever else has it."""
+        try:
+            return bind_port(self.record.port)
+        except PortTaken:
+            banner = await read_banner(self._address)
+            if self.record.has_answered or banner in ("", self._banner):
+                # It is promised, or a start that an earlier owner ordered may have it.
+                raise
+        listener = bind_any_port()
+        await self._write(replace(self.record, port=listener.getsockname()[1]))
         return listener
 
     async def _refresh_gpus(self) -> None:
@@ -214,12 +226,16 @@ class Upkeep:
             running.close()
 
     async def _wait_for_answer(self) -> None:
-        while (banner := await read_banner(self._address)) != f"SSH-2.0-{banner_of(self.record.id8)}":
+        while (banner := await read_banner(self._address)) != self._banner:
             self._detail = f"It does not answer on SSH yet; port {self.record.port} says {banner!r}."
             await asyncio.sleep(_ANSWER_PAUSE)
         if not self.record.has_answered:
             await self._write(replace(self.record, has_answered=True))
         self._set_phase(ServerPhase.READY)
+
+    @property
+    def _banner(self) -> str:
+        return f"SSH-2.0-{banner_of(self.record.id8)}"
 
     @property
     def _address(self) -> SshAddress:
@@ -237,10 +253,9 @@ class Upkeep:
         await asyncio.to_thread(self._files.write_record, record)
 
     def _note_failure(self, words: str, failures: int) -> None:
-        self._detail = words or self._files.read_last_words() or "The dev server ended while it started."
-        self._log.error(
-            "server_not_started", failures=failures, detail=self._detail, log=str(self._files.log_path)
-        )
+        detail = words or self._files.read_last_words() or "The dev server ended while it started."
+        self._log.error("server_not_started", failures=failures, detail=detail, log=str(self._files.log_path))
+        self._set_phase(ServerPhase.STARTING, detail)
 
     def _note_end(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()):
@@ -248,17 +263,28 @@ class Upkeep:
             self._set_phase(ServerPhase.FAILED, f"gpu-dev itself failed to look after it: {error!r}")
 
     def _set_phase(self, phase: ServerPhase, detail: str = "") -> None:
+        if self._phase is ServerPhase.STOPPING:
+            # There is no way back: a late answer of a server that is to go changes nothing.
+            return
         self._phase = phase
         self._detail = detail
         self._surroundings.on_change(self.record)
 
 
-def _pause_after(failures: int) -> float:
+def _first_phase(record: Record) -> ServerPhase:
+    if record.is_leaving:
+        return ServerPhase.STOPPING
+    return ServerPhase.STARTING if record.is_placed else ServerPhase.UNPLACEABLE
+
+
+def pause_after(failures: int) -> float:
     """No pause at first, then twice as long each time."""
     return min(_LONGEST_PAUSE, _SHORTEST_PAUSE * 2 ** (failures - 1)) if failures else 0.0
 
 
 def _is_free(port: int) -> bool:
-    with contextlib.suppress(OSError), bind_port(port):
-        return True
-    return False
+    try:
+        bind_port(port).close()
+    except PortTaken:
+        return False
+    return True

@@ -1,3 +1,4 @@
+-- Admission hears of it first: it is what moves a new request, and signals arrive in this order.
 -- name: submit
 WITH submitted AS (
     INSERT INTO reservations (reservation_id, user_id, name, gpu_type, gpu_count, duration, env_vars,
@@ -10,8 +11,8 @@ WITH submitted AS (
     SELECT reservation_id, 1, 'submitted', $11, $10, interval '0' FROM submitted
 )
 SELECT pgmq.send('gpu_reservations', jsonb_build_object('reservation_id', reservation_id)),
-       pg_notify('gpu_dev_messages', 'gpu_reservations'),
-       pg_notify('gpu_dev_admission', gpu_type)
+       pg_notify('gpu_dev_admission', gpu_type),
+       pg_notify('gpu_dev_messages', 'gpu_reservations')
 FROM submitted;
 
 -- name: get

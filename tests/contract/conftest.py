@@ -1,0 +1,22 @@
+"""The PostgreSQL side of the ports, on a database of each test's own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from gpudev.bootstrap.foundation import Stores
+from gpudev.ports.store import User
+from tests.support.reservations import open_test_stores
+
+
+@pytest.fixture
+async def stores(database: str) -> AsyncIterator[Stores]:
+    async with open_test_stores(database) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def user(stores: Stores) -> User:
+    return await stores.users.upsert("ada")

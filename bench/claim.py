@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from bench.by_hand import ColdStart, PreparedStart, make_public_key, prepared_starts, read_first_byte
-from bench.claim_findings import QUICK, Claim, Effort, Findings, introduce, report
+from bench.claim_findings import QUICK, SETTLE_SECONDS, Claim, Effort, Findings, introduce, report
 from bench.machine import GPU_TYPE, Machine, running_machine
 from bench.page import Section
 from gpudev.adapters.local.isolation import Isolation, probe_isolation
@@ -62,12 +62,19 @@ async def _claim_in_a_row(subjects: Subjects, count: int) -> Findings:
     found = Findings()
     with subjects.machine.client() as client:
         for _ in range(count):
-            reservation_id, seconds = await subjects.by_hand.time_start()
-            await subjects.by_hand.end(reservation_id)
-            found.by_hand.append(seconds)
+            await asyncio.sleep(SETTLE_SECONDS)
+            found.by_hand.append(await _start_and_end_by_hand(subjects.by_hand))
+            await asyncio.sleep(SETTLE_SECONDS)
             found.claims.append(await asyncio.to_thread(_claim_and_cancel, client, subjects.request))
+            await asyncio.sleep(SETTLE_SECONDS)
             found.cold.append(await asyncio.to_thread(subjects.cold.time_start))
     return found
+
+
+async def _start_and_end_by_hand(by_hand: PreparedStart) -> float:
+    reservation_id, seconds = await by_hand.time_start()
+    await by_hand.end(reservation_id)
+    return seconds
 
 
 async def _claim_at_once(subjects: Subjects, count: int, found: Findings) -> None:

@@ -32,7 +32,7 @@ def percentile(samples: Sequence[float], percent: float) -> float:
 def milliseconds(seconds: float) -> str:
     """With a decimal where it says something."""
     value = seconds * 1000
-    return f"{value:.1f}" if abs(value) < 10 else f"{value:.0f}"
+    return f"{value:.1f}" if abs(value) < 100 else f"{value:.0f}"
 
 
 def table(heading: str, figures: Sequence[Figure]) -> str:

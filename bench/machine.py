@@ -18,6 +18,7 @@ from gpudev.client.session import Client, connect
 GPU_TYPE = "t4"
 NODES = 16
 GPUS_PER_NODE = 4
+_GPU_DEV = (sys.executable, "-P", "-m", "gpudev.cli.main")
 _DEADLINE_SECONDS = 120
 
 
@@ -46,23 +47,17 @@ class Machine:
         self._run("down", "--yes")
 
     def _run(self, command: str, *options: str) -> None:
-        subprocess.run(
-            [
-                sys.executable,
-                "-P",
-                "-m",
-                "gpudev.cli.main",
-                command,
-                *options,
-                "--state-dir",
-                self.home / "state",
-            ],
+        done = subprocess.run(
+            [*_GPU_DEV, command, *options, "--state-dir", self.home / "state"],
             env=self._environment,
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
             timeout=_DEADLINE_SECONDS,
-            check=True,
+            check=False,
         )
+        if done.returncode != 0:
+            raise RuntimeError(f"gpu-dev {command} failed: {done.stderr}")
 
     @property
     def _environment(self) -> dict[str, str]:

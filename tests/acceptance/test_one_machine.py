@@ -104,7 +104,7 @@ def test_availability_follows_what_happens(machine: Machine) -> None:
     wait_for(lambda: free() == 6, "two to be taken")
     status = machine.ask("status")
     assert (status["active_reservations"], status["in_use_gpus"]) == (1, 2)
-    assert any("simulated" in notice for notice in status["notices"])
+    assert any("Simulated GPUs" in notice for notice in status["notices"])
 
 
 @pytest.mark.parametrize(

@@ -134,14 +134,16 @@ async def test_a_lease_that_ran_out_is_anybodys(stores: Stores, user: User, data
         assert await other_process.reservations.claim(asked.id, LEASE) is not None
 
 
-async def test_breaking_leases_frees_what_a_dead_controller_held(
+async def test_a_successor_takes_over_what_a_dead_controller_held_and_looks_at_everything(
     stores: Stores, user: User, database: str
 ) -> None:
-    asked = await submit(stores, make_reservation(user))
-    await claim(stores, asked)
+    held, quiet = [await submit(stores, make_reservation(user)) for _ in range(2)]
+    await stores.reservations.release(await claim(stores, quiet), quiet.version, NOON + timedelta(hours=9))
+    await claim(stores, held)
     async with open_test_stores(database) as successor:
-        await successor.reservations.break_leases()
-        assert await successor.reservations.claim(asked.id, LEASE) is not None
+        await successor.reservations.take_over(NOON)
+        assert set(await successor.reservations.list_due(NOON, 10)) == {held.id, quiet.id}
+        assert await successor.reservations.claim(held.id, LEASE) is not None
 
 
 async def test_of_many_writers_at_once_exactly_one_wins(stores: Stores, user: User) -> None:

@@ -31,7 +31,9 @@ def test_a_percentile_is_a_measured_value(samples: list[float], percent: float, 
     assert percentile(samples, percent) == value
 
 
-@pytest.mark.parametrize("seconds,text", [(0.0042, "4.2"), (0.0421, "42"), (1.5, "1500"), (-0.002, "-2.0")])
+@pytest.mark.parametrize(
+    "seconds,text", [(0.0042, "4.2"), (0.0421, "42.1"), (0.4213, "421"), (1.5, "1500"), (-0.002, "-2.0")]
+)
 def test_times_are_shown_in_milliseconds(seconds: float, text: str) -> None:
     assert milliseconds(seconds) == text
 

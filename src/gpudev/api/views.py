@@ -9,7 +9,7 @@ from gpudev.app.application import Application
 from gpudev.app.follow import News
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import server_name
-from gpudev.domain.reservation import Reservation
+from gpudev.domain.reservation import EXPLANATIONS, Reservation
 from gpudev.domain.server import SshAddress
 from gpudev.ports.store import StoredAvailability, StoredEvent, StoredOperation
 from gpudev.wire.cluster import TypeAvailability
@@ -47,6 +47,7 @@ def job_detail(reservation: Reservation, app: Application, now: datetime) -> Job
         reason=reservation.reason,
         failure_reason=reservation.detail if reservation.status is Status.FAILED else None,
         current_detailed_status=reservation.detail or None,
+        hint=EXPLANATIONS[reservation.reason].hint if reservation.reason else None,
         last_updated=reservation.last_updated,
         cli_version=reservation.client_version or None,
     )

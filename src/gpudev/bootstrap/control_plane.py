@@ -7,6 +7,7 @@ next one goes on where it was; the dev servers run on through all of that.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 import signal
@@ -15,7 +16,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from gpudev.adapters.local.embedded_postgres import EmbeddedPostgres
@@ -43,8 +44,8 @@ class Ready:
 
     api_url: str
     metrics_url: str
-    state_dir: Path
-    login_file: Path
+    state_dir: str
+    login_file: str
     fleet: str
     """The nodes in words, simulated ones called so."""
     isolation: str
@@ -66,7 +67,7 @@ async def run_control_plane(
             state.note_running(ready.api_url)
             stack.callback(state.forget_running)
             announce(ready)
-            tell_ready(settings.process.ready_fd)
+            tell_ready(settings.process.ready_fd, json.dumps(asdict(ready)))
             await _interrupted()
     finally:
         os.close(lock)
@@ -164,8 +165,8 @@ def _describe_ready(
     return Ready(
         api_url=f"http://{host}:{port}",
         metrics_url=f"http://{host}:{metrics_port}/metrics",
-        state_dir=state.path,
-        login_file=state.login_file,
+        state_dir=str(state.path),
+        login_file=str(state.login_file),
         fleet=_describe(load_fleet(settings.local.fleet)),
         isolation=Isolation(settings.local.isolation).sentence,
     )

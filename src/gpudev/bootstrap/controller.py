@@ -46,7 +46,7 @@ async def _serve_controller(settings: Settings) -> None:
         await stores.gpu_types.sync(offered_catalogue(settings).types)
         async with _open_cluster(settings) as cluster:
             # The cluster's lock makes this the only controller, so no lease can be anybody's.
-            await stores.reservations.break_leases()
+            await stores.reservations.take_over(SystemClock().now())
             controllers, admission = make_controllers(settings, stores, cluster, SystemClock())
             for gpu_type in offered_catalogue(settings).by_name:
                 await admission.turn(gpu_type)
@@ -65,7 +65,8 @@ def make_controllers(
     admission = AdmissionController(
         stores.admissions, stores.gpu_types, cluster, rules, clock, settings.process.hostname
     )
-    sources = Sources(stores.reservations, stores.admissions, stores.signals, cluster, clock)
+    offered = tuple(offered_catalogue(settings).by_name)
+    sources = Sources(stores.reservations, stores.admissions, stores.signals, cluster, clock, offered)
     reservations = ReservationController(stores.queue, executor, rules)
     return Controllers(reservations, admission, sources), admission
 

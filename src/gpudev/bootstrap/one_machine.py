@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -16,7 +17,7 @@ from gpudev.adapters.local.readiness import ENVIRONMENT_NAME, ReadyPipe
 from gpudev.adapters.local.shutdown import stop_all_servers
 from gpudev.adapters.local.state import StateFolder
 from gpudev.bootstrap.control_plane import Ready, UpOptions, run_control_plane
-from gpudev.domain.errors import Conflict, GpuDevError
+from gpudev.domain.errors import GpuDevError
 from gpudev.settings import Settings, default_state_dir
 
 _STOP_SECONDS = 30
@@ -48,16 +49,10 @@ class OneMachine:
         """Run until interrupted; `announce` is called once everything answers."""
         asyncio.run(run_control_plane(options, self.settings, self.state, announce))
 
-    def start_detached(self, options: UpOptions) -> None:
+    def start_detached(self, options: UpOptions) -> Ready:
         """Run as a process of its own, and return once it is ready."""
         self.state.prepare()
-        if api_url := self.find_api_url():
-            raise Conflict(
-                f"gpu-dev runs already at {api_url}.",
-                hint="Stop it with: gpu-dev down",
-                code="already_running",
-            )
-        _start_detached(options, self.state)
+        return _start_detached(options, self.state)
 
     def stop(self) -> bool:
         """Ask a running control plane to end and wait until it has; False if none runs."""
@@ -80,7 +75,7 @@ class OneMachine:
         return stop_all_servers(self.state.path)
 
 
-def _start_detached(options: UpOptions, state: StateFolder) -> None:
+def _start_detached(options: UpOptions, state: StateFolder) -> Ready:
     argv = [sys.executable, "-P", "-m", "gpudev.cli.main", "up", "--state-dir", str(state.path)]
     argv += ["--port", str(options.port)] if options.port is not None else []
     argv += ["--fleet", options.fleet] if options.fleet else []
@@ -98,6 +93,7 @@ def _start_detached(options: UpOptions, state: StateFolder) -> None:
             start_new_session=True,
         )
     pipe.close_write_end()
-    if not pipe.wait_blocking():
-        words = log.read_text(encoding="utf-8", errors="replace").strip()
-        raise GpuDevError(f"gpu-dev did not start. {words}", hint=f"Logs are in {state.logs}.")
+    if words := pipe.read():
+        return Ready(**json.loads(words))
+    reason = log.read_text(encoding="utf-8", errors="replace").strip().removeprefix("Error: ")
+    raise GpuDevError(f"gpu-dev did not start. {reason}", hint=f"Logs are in {state.logs}.")

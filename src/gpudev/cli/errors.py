@@ -7,6 +7,7 @@ import json
 import click
 
 from gpudev.cli.output import say
+from gpudev.cli.spelling import spell
 from gpudev.client import errors
 
 EXIT_CODES: dict[type[errors.ClientError], int] = {
@@ -34,7 +35,7 @@ def report_error(error: errors.ClientError, *, as_json: bool) -> int:
     else:
         say(f"Error: {error.message}")
         if error.hint:
-            say(f"Hint: {error.hint}")
+            say(spell(f"Hint: {error.hint}"))
     return exit_code_of(error)
 
 

@@ -92,6 +92,15 @@ def find_target(surroundings: Surroundings) -> Target:
     )
 
 
+def find_local_state_dir(surroundings: Surroundings | None = None) -> Path | None:
+    """The state folder of the server on this machine that the user's commands talk to, if they do."""
+    content = read_json_object((surroundings or read_surroundings()).config_file)
+    environments = content.get("environments")
+    local = environments.get("local") if isinstance(environments, dict) else None
+    login_file = local.get("login_file") if isinstance(local, dict) else None
+    return Path(login_file).parent if isinstance(login_file, str) else None
+
+
 def write_environment(
     name: str, api_url: str, login_file: Path, surroundings: Surroundings | None = None
 ) -> str | None:

@@ -95,7 +95,7 @@ class GpuType:
                 code="too_many_gpus",
             )
         raise Invalid(
-            f"{gpu_count} is not a number of {self.name} GPUs that is lent.",
+            f"{self.name} GPUs are lent by {choices}, not {gpu_count}.",
             hint=f"Ask for {choices} with --gpus.",
             code="bad_gpu_count",
         )

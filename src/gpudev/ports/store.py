@@ -165,8 +165,12 @@ class Reservations(Protocol):
         """Fail a reservation on which our code fails, and put its messages with the dead letters."""
         ...
 
-    async def break_leases(self) -> None:
-        """For the start of a controller that knows itself to be the only one: nobody else is at work."""
+    async def take_over(self, now: datetime) -> None:
+        """For the start of a controller that knows itself to be the only one.
+
+        No lease is anybody's, and every reservation that is not cleaned up wants a look: nobody knows
+        what happened to the servers in the meantime.
+        """
         ...
 
     async def list_due(self, now: datetime, limit: int) -> tuple[ReservationId, ...]:

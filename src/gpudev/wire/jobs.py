@@ -64,6 +64,8 @@ class JobDetail:
     reason: str | None = None
     failure_reason: str | None = None
     current_detailed_status: str | None = None
+    hint: str | None = None
+    """What one can do about the reason."""
     last_updated: datetime | None = None
     cli_version: str | None = None
 

@@ -109,11 +109,11 @@ def test_a_reservation_that_fails_is_an_error(gpu_dev: GpuDev, api: FakeApi) -> 
 
 
 def test_the_servers_refusal_is_shown_as_it_is(gpu_dev: GpuDev, api: FakeApi) -> None:
-    refusal = {"detail": "3 is not a number of h100 GPUs that is lent.", "code": "x", "hint": "Ask for 1."}
+    refusal = {"detail": "h100 GPUs are lent by 1, 2, 4 or 8, not 3.", "code": "x", "hint": "Ask for 1."}
     api.on("POST", "/v1/jobs/submit", Reply(400, refusal))
     result = gpu_dev(*RESERVE, "-g", "3")
     assert result.code == 2
-    assert result.err == "Error: 3 is not a number of h100 GPUs that is lent.\nHint: Ask for 1.\n"
+    assert result.err == "Error: h100 GPUs are lent by 1, 2, 4 or 8, not 3.\nHint: Ask for 1.\n"
 
 
 def test_without_a_type_and_without_a_terminal_the_choices_are_named(gpu_dev: GpuDev, api: FakeApi) -> None:

@@ -16,8 +16,9 @@ def compose_greeting(record: Record, account: Account, isolation: Isolation) -> 
         [
             f"gpu-dev: {spec.reservation_name} ({id8(spec.reservation_id)}) of {spec.username}",
             f"  GPUs       {_describe_gpus(record)}",
-            f"  Length     {_describe_length(spec.duration)} from its start; see it with: gpu-dev show",
-            f"  Home       {account.home} is kept; {account.workspace} goes when the reservation ends",
+            f"  Length     {_describe_length(spec.duration)} from its start",
+            f"  Home       {account.home} stays on the host's disk; the next reservation has its own",
+            f"  Scratch    {account.workspace} goes when the reservation ends",
             f"  Isolation  {isolation.sentence}",
             *(["  Root       There is no sudo here."] if isolation is Isolation.BUBBLEWRAP else []),
             "",

@@ -48,6 +48,7 @@ def keep(order: StartOrder, descriptors: OrderDescriptors) -> int:
     files = records.files_of(order.id8)
     _speak_into(files.log_path)
     linux.become_subreaper()
+    linux.name_this_process("gpu-dev-keeper")
     record = files.find_record()
     if record is None:
         raise Defect(f"There is no record of the dev server {order.id8}.")
@@ -163,6 +164,7 @@ def _plan_server(record: Record, account: Account, isolation: Isolation) -> DevS
 def _serve(server: DevServer, descriptors: OrderDescriptors, gate: _Gate) -> int:
     if not gate.pass_through():
         return 1
+    linux.name_this_process("gpu-dev-ssh")
     linux.hide_from_debuggers()
     os.umask(_UMASK)
     listener = socket.socket(fileno=descriptors.listener)

@@ -1,4 +1,4 @@
-"""How a process tells the one that started it that it is ready: one byte through an inherited pipe."""
+"""How a process tells the one that started it that it is ready: a few words through an inherited pipe."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from dataclasses import dataclass
 ENVIRONMENT_NAME = "GPU_DEV_READY_FD"
 
 
-def tell_ready(descriptor: int) -> None:
+def tell_ready(descriptor: int, words: str = "ready") -> None:
     """Say it once; a negative descriptor means that nobody asked, a broken pipe that nobody waits."""
     if descriptor >= 0:
-        with contextlib.suppress(BrokenPipeError):
-            os.write(descriptor, b"1")
-        os.close(descriptor)
+        with contextlib.suppress(BrokenPipeError), os.fdopen(descriptor, "w", encoding="utf-8") as pipe:
+            pipe.write(words)
 
 
 @dataclass(slots=True)
@@ -32,21 +31,21 @@ class ReadyPipe:
     def close_write_end(self) -> None:
         os.close(self.write_end)
 
-    def wait_blocking(self) -> bool:
-        """The same as `wait`, for a process that has nothing else to do."""
-        try:
-            return os.read(self.read_end, 1) == b"1"
-        finally:
-            os.close(self.read_end)
+    def close(self) -> None:
+        os.close(self.read_end)
 
-    async def wait(self) -> bool:
-        """True once the child is ready; False if it ended, or closed the pipe, without a word."""
+    def read(self) -> str:
+        """What the child said, once it is ready; nothing if it ended without a word. Blocks until then."""
+        with os.fdopen(self.read_end, encoding="utf-8") as pipe:
+            return pipe.read()
+
+    async def wait(self) -> str:
+        """The same, without blocking the others."""
         loop = asyncio.get_running_loop()
         readable = asyncio.Event()
         loop.add_reader(self.read_end, readable.set)
         try:
             await readable.wait()
-            return os.read(self.read_end, 1) == b"1"
         finally:
             loop.remove_reader(self.read_end)
-            os.close(self.read_end)
+        return self.read()

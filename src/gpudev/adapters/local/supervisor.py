@@ -66,7 +66,7 @@ class Supervisor:
             pause = min(max(pause * 2, _FIRST_PAUSE_SECONDS), _LONGEST_PAUSE_SECONDS) if was_short else 0.0
             await asyncio.sleep(pause)
             pipe = await self._spawn()
-            os.close(pipe.read_end)
+            pipe.close()
 
     async def stop(self) -> None:
         self._stop.set()

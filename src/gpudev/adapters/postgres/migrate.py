@@ -96,4 +96,7 @@ def _check_unchanged(applied: dict[int, str]) -> None:
                 hint="It was migrated by a newer gpu-dev; upgrade this one.",
             )
         if known[number].checksum != checksum:
-            raise Defect(f"Migration {number:04} was changed after it was applied.")
+            raise Defect(
+                f"Migration {number:04} was changed after it was applied.",
+                hint="The database belongs to another version of gpu-dev; give this one its own.",
+            )

@@ -101,8 +101,8 @@ class PostgresReservations:
             await connection.execute(_SQL["put_with_dead_letters"], record.after.id)
             await connection.execute(_SQL["release"], record.after.id, claim.token, version, record.event.at)
 
-    async def break_leases(self) -> None:
-        await self._database.execute(_SQL["break_leases"])
+    async def take_over(self, now: datetime) -> None:
+        await self._database.execute(_SQL["take_over"], now)
 
     async def list_due(self, now: datetime, limit: int) -> tuple[ReservationId, ...]:
         rows = await self._database.fetch(_SQL["list_due"], now, limit)

@@ -36,6 +36,8 @@ class Sources:
     signals: Signals
     cluster: Cluster
     clock: Clock
+    gpu_types: tuple[str, ...]
+    """The types on offer; of the retired ones only those with somebody waiting are looked at."""
 
 
 class Controllers:
@@ -43,7 +45,6 @@ class Controllers:
         self, reservations: ReservationController, admission: AdmissionController, sources: Sources
     ) -> None:
         self._controller = reservations
-        self._gpu_types = tuple(admission.rules.catalogue.by_name)
         self._sources = sources
         self._turns = Loop("reservations", reservations.turn, concurrency=_TURNS_AT_ONCE)
         self._passes = Loop("admission", admission.turn, concurrency=2)
@@ -79,7 +80,7 @@ class Controllers:
             for reservation_id in await self._controller.read_messages():
                 self._turns.wake(reservation_id)
         if signal is None:
-            for gpu_type in self._gpu_types:
+            for gpu_type in self._sources.gpu_types:
                 self._passes.wake(gpu_type)
         elif signal.channel is Channel.TURN:
             self._turns.wake(ReservationId(signal.payload))

@@ -23,9 +23,10 @@ def command(state_dir: Path | None, *, keep_servers: bool, yes: bool) -> None:
     """Stop gpu-dev on this machine and end its dev servers. The homes stay."""
     from gpudev.bootstrap import Failure
     from gpudev.bootstrap.one_machine import OneMachine
+    from gpudev.client.config import find_local_state_dir
 
     try:
-        machine = OneMachine.at(state_dir or _find_state_dir())
+        machine = OneMachine.at(state_dir or find_local_state_dir())
         if not keep_servers:
             _end_reservations(machine, ask=not yes)
         stopped = machine.stop()
@@ -35,17 +36,6 @@ def command(state_dir: Path | None, *, keep_servers: bool, yes: bool) -> None:
     put("gpu-dev has stopped." if stopped else "gpu-dev was not running.")
     if left:
         put(f"{left} dev server{'s' if left != 1 else ''} of an earlier run ended. The homes are kept.")
-
-
-def _find_state_dir() -> Path | None:
-    """The folder of the server on this machine that the user's commands talk to, if they do."""
-    from gpudev.client.config import find_target, read_surroundings
-
-    try:
-        login_file = find_target(read_surroundings()).login_file
-    except ClientError:
-        return None
-    return login_file.parent if login_file else None
 
 
 def _end_reservations(machine: OneMachine, *, ask: bool) -> None:

@@ -11,6 +11,7 @@ from gpudev.cli.durations import hours_option
 from gpudev.cli.errors import INTERRUPTED
 from gpudev.cli.output import Output, json_option, pass_output, put, say
 from gpudev.cli.screen import can_ask, can_draw
+from gpudev.cli.spelling import spell
 
 if TYPE_CHECKING:
     from gpudev.cli.choices import Choice
@@ -146,4 +147,4 @@ def _ready(job: JobDetail, surroundings: Surroundings, api_url: str) -> str:
     from gpudev.client.ssh_keys import list_identity_files
 
     config = write_config(surroundings, api_url, job, list_identity_files(surroundings))
-    return format_ready(job, read_now(), config)
+    return spell(format_ready(job, read_now(), config))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gpudev.cli.output import put, say
+from gpudev.cli.spelling import spell
 from gpudev.client.errors import ClientError
 
 if TYPE_CHECKING:
@@ -31,27 +30,29 @@ def command(state_dir: Path | None, port: int | None, fleet: str, *, detach: boo
     from gpudev.bootstrap import Failure
     from gpudev.bootstrap.control_plane import UpOptions
     from gpudev.bootstrap.one_machine import OneMachine
+    from gpudev.client.config import find_local_state_dir
 
     options = UpOptions(port, fleet)
     try:
-        machine = OneMachine.at(state_dir)
+        machine = OneMachine.at(state_dir or find_local_state_dir())
+        if api_url := machine.find_api_url():
+            hint = "Use it as it is, or stop it with: gpu-dev down"
+            raise ClientError(f"gpu-dev runs already at {api_url}.", hint=hint, code="already_running")
+        say("Starting gpu-dev …")
         if detach:
-            machine.start_detached(options)
-            put("gpu-dev runs in the background. Stop it with: " + spell("down"))
-            put(f"Next: {spell('reserve --gpus 1 --hours 1')}")
+            announce(machine.start_detached(options), spell("Stop it with: gpu-dev down\nNext:"))
         else:
-            say("Starting gpu-dev …")
-            machine.run(options, announce)
+            machine.run(options, lambda ready: announce(ready, "Next, in another terminal:"))
             put("gpu-dev has stopped; dev servers that were running still are.")
     except Failure as error:
         raise ClientError(error.message, hint=error.hint, code=error.code) from error
 
 
-def announce(ready: Ready) -> None:
+def announce(ready: Ready, next_step: str) -> None:
     """Leave a login for this user, and say what to type next."""
     from gpudev.client.config import write_environment
 
-    before = write_environment("local", ready.api_url, ready.login_file)
+    before = write_environment("local", ready.api_url, Path(ready.login_file))
     put(f"gpu-dev is ready at {ready.api_url}  (API docs: {ready.api_url}/docs)")
     put(f"  fleet      {ready.fleet}")
     put(f"  isolation  {ready.isolation}")
@@ -59,18 +60,5 @@ def announce(ready: Ready) -> None:
     put(f"  metrics    {ready.metrics_url}")
     if before not in {None, "local"}:
         put(f'The environment was "{before}" and is "local" now.')
-    put(f"Next, in another terminal: {spell('reserve --gpus 1 --hours 1')}")
+    put(f"{next_step} {spell('gpu-dev reserve --gpus 1 --hours 1')}")
     sys.stdout.flush()
-
-
-def spell(arguments: str) -> str:
-    """A command as it can be typed here: the program may not be on the PATH."""
-    program = Path(sys.argv[0])
-    on_path = shutil.which("gpu-dev")
-    if on_path or program.name != "gpu-dev":
-        return f"gpu-dev {arguments}"
-    try:
-        program = program.absolute().relative_to(Path.cwd())
-    except ValueError:
-        program = program.absolute()
-    return f"{shlex.quote(str(program))} {arguments}"

@@ -43,10 +43,11 @@ def format_detail(job: JobDetail, now: Now) -> str:
         *((name, format_moment(at, now) if at else None) for name, at in moments),
         ("Ends", format_wait(job.expires_at, now) if job.expires_at and job.status == "active" else None),
         ("Queue", format_place(job, now) if job.status == "queued" else None),
-        ("Why", job.reason),
         ("Detail", job.current_detailed_status or job.failure_reason),
+        ("Reason", job.reason),
+        ("Hint", job.hint),
         ("Connect", f"gpu-dev connect {id8(job.job_id)}" if job.status == "active" else None),
-        ("SSH", job.ssh_command),
+        ("Address", f"{job.node_ip} port {job.node_port}" if job.node_ip else None),
     ]
     return format_fields([(name, value) for name, value in fields if value])
 

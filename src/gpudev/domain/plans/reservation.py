@@ -167,7 +167,7 @@ def _activation(reservation: Reservation, server: ObservedServer, now: datetime)
     if server.address is None:
         raise ValueError("A ready server has an address.")
     after = activate(reservation, server.address, server.host_keys, now)
-    return Record(reservation, after, Event(EventKind.ACTIVE, f"Ready: {server.address.command}", now))
+    return Record(reservation, after, Event(EventKind.ACTIVE, after.detail, now))
 
 
 def _requeueing(reservation: Reservation, server: ObservedServer, now: datetime) -> Record:

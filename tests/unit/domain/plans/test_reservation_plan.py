@@ -213,7 +213,6 @@ class TestPreparing:
         after = record.after
         assert (after.status, after.address, after.host_keys) == (Status.ACTIVE, ADDRESS, HOST_KEYS)
         assert (after.launched_at, after.expires_at) == (NOW, NOW + HOUR)
-        assert ADDRESS.command in record.event.message
 
     def test_ready_server_without_an_address_is_waited_for(self) -> None:
         assert plan_for("preparing", server=make_server(address=None)) == (self.SOON,)

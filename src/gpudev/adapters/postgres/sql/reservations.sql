@@ -112,8 +112,9 @@ SELECT pgmq.send('gpu_reservations_dead', jsonb_build_object('reservation_id', $
        ARRAY(SELECT pgmq.archive('gpu_reservations', ARRAY(
            SELECT msg_id FROM pgmq.q_gpu_reservations WHERE message ->> 'reservation_id' = $1::uuid::text)));
 
--- name: break_leases
-UPDATE reservations SET lease_token = NULL, lease_until = NULL WHERE lease_until IS NOT NULL;
+-- name: take_over
+UPDATE reservations SET lease_token = NULL, lease_until = NULL, next_turn_at = least(next_turn_at, $1)
+WHERE cleaned_at IS NULL;
 
 -- name: list_due
 SELECT reservation_id FROM reservations

@@ -1,0 +1,75 @@
+"""The environment and the greeting of a dev server."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from gpudev.adapters.local.environment import Account, build_environment
+from gpudev.adapters.local.gpu import LocalGpu
+from gpudev.adapters.local.greeting import compose_greeting
+from gpudev.adapters.local.isolation import Isolation
+from gpudev.adapters.local.record import Record
+from gpudev.domain.catalogue import DEFAULT_CATALOGUE
+from gpudev.domain.names import NodeName
+from gpudev.domain.server import ServerSpec
+from tests.support.local_cluster import make_spec
+
+ACCOUNT = Account("dev", "/home/dev", "/workspace", "/bin/bash")
+SIMULATED = (LocalGpu("simulated-t4-0-0"), LocalGpu("simulated-t4-0-1"))
+REAL = (LocalGpu("GPU-1", ("/dev/nvidia0",), is_simulated=False),)
+
+
+def record_of(spec: ServerSpec, gpus: tuple[LocalGpu, ...] = SIMULATED) -> Record:
+    return Record(spec, "uid", is_placed=True, gpus=gpus)
+
+
+def test_just_its_own_gpus_are_named() -> None:
+    environment = build_environment(record_of(make_spec(gpus=2)), ACCOUNT, cores=8)
+    assert environment["CUDA_VISIBLE_DEVICES"] == "simulated-t4-0-0,simulated-t4-0-1"
+    assert environment["NVIDIA_VISIBLE_DEVICES"] == "simulated-t4-0-0,simulated-t4-0-1"
+
+
+@pytest.mark.parametrize("gpus, is_simulated", [(SIMULATED, "1"), (REAL, "0"), ((), "0")])
+def test_it_says_whether_the_gpus_are_simulated(gpus: tuple[LocalGpu, ...], is_simulated: str) -> None:
+    environment = build_environment(record_of(make_spec(), gpus), ACCOUNT, cores=8)
+    assert environment["GPU_DEV_SIMULATED"] == is_simulated
+
+
+def test_what_the_user_gives_replaces_defaults_and_nothing_of_ours() -> None:
+    spec = make_spec(OMP_NUM_THREADS="3", LANG="de_DE.UTF-8", GPU_DEV_USER="eve", CUDA_VISIBLE_DEVICES="0")
+    environment = build_environment(record_of(spec), ACCOUNT, cores=8)
+    assert (environment["OMP_NUM_THREADS"], environment["LANG"]) == ("3", "de_DE.UTF-8")
+    assert environment["GPU_DEV_USER"] == "ada"
+    assert environment["CUDA_VISIBLE_DEVICES"].startswith("simulated-")
+
+
+@pytest.mark.parametrize("cores, threads", [(4, "4"), (64, "36")])
+def test_threads_fit_the_share_and_the_machine(cores: int, threads: str) -> None:
+    spec = replace(make_spec(gpus=2), share=DEFAULT_CATALOGUE.get("t4").share_of(2))
+    assert build_environment(record_of(spec), ACCOUNT, cores)["OMP_NUM_THREADS"] == threads
+
+
+@pytest.mark.parametrize(
+    "length, words",
+    [
+        (timedelta(minutes=5), " 5 min "),
+        (timedelta(hours=2), " 2 h "),
+        (timedelta(hours=1.5), " 1 h 30 min "),
+    ],
+)
+def test_the_greeting_says_how_long(length: timedelta, words: str) -> None:
+    record = record_of(replace(make_spec(), duration=length))
+    assert words in compose_greeting(record, ACCOUNT, Isolation.BUBBLEWRAP)
+
+
+def test_the_greeting_names_the_gpus_and_calls_them_what_they_are() -> None:
+    simulated = compose_greeting(record_of(make_spec(gpus=2)), ACCOUNT, Isolation.NONE)
+    assert "2 simulated t4 on t4-0; no real GPU is behind them" in simulated
+    assert "NOT isolated" in simulated
+    real = compose_greeting(record_of(make_spec(), REAL), ACCOUNT, Isolation.BUBBLEWRAP)
+    assert "1 t4 on t4-0\n" in real
+    spec = make_spec(gpus=0, node=NodeName("cpu-x86-0"))
+    assert "none (cpu-x86 on cpu-x86-0)" in compose_greeting(record_of(spec, ()), ACCOUNT, Isolation.NONE)

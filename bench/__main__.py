@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 
 from bench import claim
-from bench.page import PAGE, Section, write_section
+from bench.page import PAGE, Section, describe_conditions, write_section
 
 BENCHMARKS: dict[str, Callable[[bool], Section]] = {"claim": claim.measure}
 
@@ -16,10 +16,11 @@ BENCHMARKS: dict[str, Callable[[bool], Section]] = {"claim": claim.measure}
 def main(arguments: list[str] | None = None) -> int:
     options = _parse(arguments)
     for name in options.names or BENCHMARKS:
+        conditions = describe_conditions(datetime.now(UTC).date())
         section = BENCHMARKS[name](options.quick)
         print(f"\n## {section.title}\n\n{section.body}")
         if not options.quick:
-            write_section(section, datetime.now(UTC).date())
+            write_section(section, conditions)
             print(f"\nWritten to {PAGE}.", file=sys.stderr)
     return 0
 

@@ -16,8 +16,8 @@ GOAL_FIRST_TURN = 0.010
 _WORDS = """\
 A fleet of {gpus} simulated GPUs ({nodes} nodes of {per_node} {gpu_type}), one GPU a request: {in_a_row} in a
 row, each cleaned up {settle} ms before the next, and {at_once} at once (rounds, all samples together:
-{rounds}), in turns with the same dev server started by hand. Rounds before that, not counted: {warm_ups}. Times
-in milliseconds.
+{rounds}), in turns with the same dev server started by hand. Rounds before that, not counted: {warm_ups}.
+Times in milliseconds.
 
 - Every time but one counts from the call of the SDK's `reserve`, in a process that has a key and an open
   connection already; starting the `gpu-dev` command comes on top.

@@ -61,7 +61,7 @@ class Machine:
 
     @property
     def _environment(self) -> dict[str, str]:
-        kept = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR") if name in os.environ}
+        kept = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR", "PYTHONPATH") if name in os.environ}
         return {**kept, "HOME": str(self.home), "GPU_DEV_ISOLATION": self.isolation}
 
 

@@ -34,14 +34,15 @@ def describe_conditions(day: date) -> str:
     cores = len(os.sched_getaffinity(0))
     return (
         f"{day.isoformat()}, on {cores} core{'' if cores == 1 else 's'} ({platform.machine()}), "
-        f"{platform.system()} {platform.release()}, Python {platform.python_version()}"
+        f"{platform.system()} {platform.release()}, Python {platform.python_version()}, "
+        f"load average {os.getloadavg()[0]:.1f} when it began"
     )
 
 
-def write_section(section: Section, day: date, path: Path = PAGE) -> None:
+def write_section(section: Section, conditions: str, path: Path = PAGE) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     before = path.read_text(encoding="utf-8") if path.exists() else _OPENING
-    path.write_text(replace_section(before, section, describe_conditions(day)), encoding="utf-8")
+    path.write_text(replace_section(before, section, conditions), encoding="utf-8")
 
 
 def replace_section(page: str, section: Section, conditions: str) -> str:

@@ -168,3 +168,9 @@ def test_metrics_count_the_turns_of_the_controller_and_the_requests_of_the_api(m
         text = answer.read().decode()
     assert 'gpu_dev_turns_total{controller="reservations",outcome="done"}' in text
     assert 'route="/v1/jobs/submit"' in text
+    assert 'outcome="defect"' not in text
+
+
+def test_an_idle_machine_has_nothing_to_complain_about(machine: Machine) -> None:
+    for log in ("controller.log", "api.log"):
+        assert '"level": "error"' not in (machine.state_dir / "logs" / log).read_text()

@@ -48,6 +48,28 @@ def test_down_ends_the_dev_servers_and_keeps_the_homes(machine: Machine) -> None
     assert machine.show(reservation)["status"] == "cancelled"
 
 
+def test_a_database_is_one_machines_alone(empty_database: str) -> None:
+    """From a second machine the reservations of the first would look lost."""
+    with running_machine("--fleet", "test", GPU_DEV_DATABASE_URL=empty_database) as first:
+        reservation = first.reserve("-t", "t4")
+        with TemporaryDirectory() as folder:
+            second = Machine(Path(folder), {"GPU_DEV_DATABASE_URL": empty_database})
+            arguments = ("up", "--detach", "--state-dir", str(second.state_dir), "--fleet", "test")
+            refused = second.run(*arguments, check=False)
+        assert refused.returncode == 1
+        assert "belongs to gpu-dev on another machine" in refused.stderr
+        assert first.show(reservation)["status"] == "active"
+
+
+def test_servers_that_were_ended_behind_its_back_are_noticed_at_the_next_start(machine: Machine) -> None:
+    reservation = machine.reserve("-t", "t4")
+    machine.run("down", "--keep-servers", "--state-dir", str(machine.state_dir))
+    assert "1 dev server ended" in machine.run("down", "--state-dir", str(machine.state_dir)).stdout
+    machine.up("--fleet", "test")
+    wait_for(lambda: machine.show(reservation)["status"] == "failed", "the loss to be noticed")
+    assert machine.show(reservation)["reason"] == "pod_deleted"
+
+
 def test_down_without_a_terminal_asks_for_a_clear_word(machine: Machine) -> None:
     machine.reserve("-t", "t4")
     done = machine.run("down", "--state-dir", str(machine.state_dir), check=False)

@@ -15,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from gpudev.adapters.local.shutdown import stop_all_servers
 from gpudev.client.config import Surroundings
 from gpudev.client.session import Client, connect
 
@@ -109,11 +110,12 @@ class Machine:
 def running_machine(*arguments: str, **settings: str) -> Iterator[Machine]:
     with TemporaryDirectory(prefix="gpu-dev-machine-") as folder:
         machine = Machine(Path(folder), settings)
-        machine.up(*arguments)
         try:
+            machine.up(*arguments)
             yield machine
         finally:
             machine.down()
+            stop_all_servers(machine.state_dir)
 
 
 def wait_for(condition: Callable[[], Any], what: str, seconds: float = _DEADLINE_SECONDS) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from typing import Annotated
 
@@ -29,6 +30,8 @@ from gpudev.wire.jobs import (
 )
 
 router = APIRouter(prefix="/v1", tags=["jobs"])
+
+_EVENT_NUMBER = re.compile("[0-9]{1,9}")
 
 
 @router.post("/jobs/submit", response_model=SubmitResponse)
@@ -118,7 +121,7 @@ async def follow_job(
 ) -> StreamingResponse:
     """Every event of the reservation as Server-Sent Events, then live, until all of it is cleaned up."""
     reservation = await app.find(caller, job_id)
-    after = int(last_event_id) if last_event_id and last_event_id.isdigit() else 0
+    after = int(last_event_id) if last_event_id and _EVENT_NUMBER.fullmatch(last_event_id) else 0
     stream = _event_stream(app, api_key, reservation, after)
     return StreamingResponse(stream, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
 

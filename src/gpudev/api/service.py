@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
+import structlog
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -14,6 +16,8 @@ from gpudev import __version__
 from gpudev.api import auth, cluster, errors, health, jobs
 from gpudev.app.application import Application
 from gpudev.telemetry import REQUESTS
+
+_log = structlog.get_logger(__name__)
 
 
 def make_service(application: Application) -> FastAPI:
@@ -34,12 +38,20 @@ def make_service(application: Application) -> FastAPI:
 @asynccontextmanager
 async def _lifespan(service: FastAPI) -> AsyncIterator[None]:
     listening = asyncio.create_task(service.state.application.hub.run())
+    listening.add_done_callback(_end_if_deaf)
     try:
         yield
     finally:
         listening.cancel()
         with suppress(asyncio.CancelledError):
             await listening
+
+
+def _end_if_deaf(listening: asyncio.Task[None]) -> None:
+    """A worker that hears no events any more must not look healthy: it ends, and is started again."""
+    if not listening.cancelled() and listening.exception() is not None:
+        _log.error("hub_failed", error=repr(listening.exception()))
+        signal.raise_signal(signal.SIGTERM)
 
 
 class Stopwatch:

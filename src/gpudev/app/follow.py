@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from gpudev.domain.names import ReservationId
-from gpudev.domain.reservation import EventKind, Reservation
+from gpudev.domain.reservation import Reservation
 from gpudev.ports.queue import Channel, Signals
 from gpudev.ports.store import Reservations, StoredEvent
 
@@ -59,17 +59,26 @@ class Follow:
     heartbeat_seconds: float = 15
 
     async def __call__(self, reservation_id: ReservationId, after: int) -> AsyncIterator[News | None]:
-        """News as it happens, until nothing more can come; None when there was none for a while."""
-        with self.hub.following(reservation_id) as news:
+        """News as it happens, until nothing more can come; None when there was none for a while.
+
+        What is told comes from the table, each time: a hint that was lost delays it until the next
+        heartbeat, and no longer.
+        """
+        with self.hub.following(reservation_id) as hint:
+            hinted = True
             while True:
-                news.clear()
+                hint.clear()
                 events = await self.reservations.list_events(reservation_id, after)
-                yield News(await self.reservations.get(reservation_id), events)
-                if any(stored.event.kind is EventKind.CLEANED for stored in events):
-                    return
+                reservation = await self.reservations.get(reservation_id)
+                yield News(reservation, events) if hinted or events else None
                 after = events[-1].number if events else after
-                while not await _happens(news, self.heartbeat_seconds):
-                    yield None
+                if reservation.is_cleaned and await self._has_told_all(reservation_id, after):
+                    return
+                hinted = await _happens(hint, self.heartbeat_seconds)
+
+    async def _has_told_all(self, reservation_id: ReservationId, after: int) -> bool:
+        """The clean-up may have come between the reading of the events and that of the reservation."""
+        return not await self.reservations.list_events(reservation_id, after)
 
 
 async def _happens(news: asyncio.Event, seconds: float) -> bool:

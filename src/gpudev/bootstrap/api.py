@@ -7,6 +7,7 @@ import os
 import pwd
 import socket
 
+import structlog
 import uvicorn
 from prometheus_client import CollectorRegistry, multiprocess, start_http_server
 
@@ -29,6 +30,8 @@ from gpudev.bootstrap.foundation import (
     read_fleet,
 )
 from gpudev.settings import Settings
+
+_log = structlog.get_logger(__name__)
 
 
 def run_api() -> None:
@@ -110,7 +113,12 @@ def _listen(settings: Settings) -> socket.socket:
 
 def _serve_metrics(settings: Settings) -> None:
     """The metrics of every process that shares the folder, whichever of them is asked."""
-    if settings.api.metrics_port:
-        registry = CollectorRegistry()
-        multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # it has no types
+    if not settings.api.metrics_port:
+        return
+    registry = CollectorRegistry()
+    multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # it has no types
+    try:
         start_http_server(settings.api.metrics_port, settings.api.host, registry)
+    except OSError as error:
+        # Somebody else has the port. That is a pity for who watches, and no reason not to serve.
+        _log.warning("metrics_unavailable", port=settings.api.metrics_port, error=str(error))

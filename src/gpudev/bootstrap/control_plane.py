@@ -8,24 +8,27 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import shutil
 import signal
 import socket
 import sys
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
-from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from gpudev.adapters.local.embedded_postgres import EmbeddedPostgres
 from gpudev.adapters.local.fleet import Fleet, default_fleet_choice, load_fleet
 from gpudev.adapters.local.isolation import Isolation
+from gpudev.adapters.local.metrics_folder import make_metrics_folder, remove_metrics_folder
 from gpudev.adapters.local.readiness import tell_ready
 from gpudev.adapters.local.state import StateFolder
 from gpudev.adapters.local.supervisor import Program, Supervisor
-from gpudev.bootstrap.foundation import choose_isolation, prepare_database
+from gpudev.bootstrap.foundation import (
+    choose_isolation,
+    claim_database,
+    open_stores,
+    prepare_database,
+)
 from gpudev.domain.errors import Conflict
 from gpudev.settings import Settings
 
@@ -56,21 +59,95 @@ async def run_control_plane(
 ) -> None:
     """Run until interrupted; `announce` is called once everything answers."""
     state.prepare()
-    lock = state.lock()
-    try:
-        async with AsyncExitStack() as stack:
-            listener = _bind(options.port, state, settings.api.host)
-            stack.callback(listener.close)
-            postgres = None if settings.database.url else EmbeddedPostgres(state.postgres)
-            settings = _complete(settings, options, state, postgres)
-            ready = await _start_everything(settings, state, listener, postgres, stack)
-            state.note_running(ready.api_url)
-            stack.callback(state.forget_running)
+    with state.locked(), _bind(options.port, state, settings.api.host) as listener:
+        postgres = None if settings.database.url else EmbeddedPostgres(state.postgres)
+        plane = ControlPlane(_complete(settings, options, state, postgres), state, listener, postgres)
+        state.note_running(plane.api_url)
+        try:
+            ready = await plane.start()
             announce(ready)
             tell_ready(settings.process.ready_fd, json.dumps(asdict(ready)))
+            await plane.keep_running()
+        finally:
+            await plane.stop()
+            state.forget_running()
+
+
+class ControlPlane:
+    """The processes, and what they are told."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        state: StateFolder,
+        listener: socket.socket,
+        postgres: EmbeddedPostgres | None,
+    ) -> None:
+        self._settings = settings
+        self._state = state
+        self._postgres = postgres
+        self._host, self._port = listener.getsockname()[:2]
+        self._metrics_port = settings.api.metrics_port or _choose_port(
+            self._host, self._port + _METRICS_PORT_OFFSET
+        )
+        environment = self._environment(listener)
+        self._controller = Supervisor(_program("controller", state, environment))
+        self._api = Supervisor(_program("api", state, environment, listener.fileno()))
+
+    @property
+    def api_url(self) -> str:
+        return f"http://{self._host}:{self._port}"
+
+    async def start(self) -> Ready:
+        """All at once: the API and the controller bear a database that is not there yet."""
+        await _all_of(self._controller.start(), self._api.start(), self._start_database())
+        return Ready(
+            api_url=self.api_url,
+            metrics_url=f"http://{self._host}:{self._metrics_port}/metrics",
+            state_dir=str(self._state.path),
+            login_file=str(self._state.login_file),
+            fleet=_describe(load_fleet(self._settings.local.fleet)),
+            isolation=Isolation(self._settings.local.isolation).sentence,
+        )
+
+    async def keep_running(self) -> None:
+        """Until interrupted. That something cannot be kept running at all ends everything, with its words."""
+        async with asyncio.TaskGroup() as group:
+            upkeep = [self._controller.keep_running(), self._api.keep_running()]
+            upkeep += [self._postgres.supervise()] if self._postgres else []
+            tasks = [group.create_task(keeping) for keeping in upkeep]
             await _interrupted()
-    finally:
-        os.close(lock)
+            for task in tasks:
+                task.cancel()
+
+    async def stop(self) -> None:
+        await self._api.stop()
+        await self._controller.stop()
+        if self._postgres:
+            await self._postgres.stop()
+        remove_metrics_folder(self._state.path)
+
+    async def _start_database(self) -> None:
+        if self._postgres:
+            await self._postgres.start()
+        await prepare_database(self._settings)
+        async with open_stores(self._settings) as stores:
+            await claim_database(self._settings, stores)
+            # While nothing ran, another program may have listened on our port and been sent a key.
+            await stores.users.revoke_keys()
+
+    def _environment(self, listener: socket.socket) -> dict[str, str]:
+        return {
+            "GPU_DEV_DATABASE_URL": self._settings.database.url,
+            "GPU_DEV_STATE_DIR": str(self._state.path),
+            "GPU_DEV_FLEET": self._settings.local.fleet,
+            "GPU_DEV_ISOLATION": self._settings.local.isolation,
+            "GPU_DEV_API_HOST": self._host,
+            "GPU_DEV_API_PORT": str(self._port),
+            "GPU_DEV_API_FD": str(listener.fileno()),
+            "GPU_DEV_METRICS_PORT": str(self._metrics_port),
+            "PROMETHEUS_MULTIPROC_DIR": str(make_metrics_folder(self._state.path)),
+        }
 
 
 def _complete(
@@ -87,40 +164,6 @@ def _complete(
     return replace(settings, local=local, database=database)
 
 
-async def _start_everything(
-    settings: Settings,
-    state: StateFolder,
-    listener: socket.socket,
-    postgres: EmbeddedPostgres | None,
-    stack: AsyncExitStack,
-) -> Ready:
-    """All at once: the API and the controller bear a database that is not there yet."""
-    metrics_port = _prepare_metrics(settings, state, listener)
-    environment = _environment(settings, state, listener, metrics_port)
-    controller = Supervisor(_program("controller", state, environment))
-    api = Supervisor(_program("api", state, environment, listener.fileno()))
-    starts = [controller.start(), api.start(), _start_database(settings, postgres)]
-    if postgres:
-        stack.push_async_callback(postgres.stop)
-    for supervisor in (controller, api):
-        stack.push_async_callback(supervisor.stop)
-    await _all_of(*starts)
-    keep_running = [
-        controller.keep_running(),
-        api.keep_running(),
-        *([postgres.supervise()] if postgres else []),
-    ]
-    for keeping in keep_running:
-        stack.callback(asyncio.create_task(keeping).cancel)
-    return _describe_ready(settings, state, listener, metrics_port)
-
-
-async def _start_database(settings: Settings, postgres: EmbeddedPostgres | None) -> None:
-    if postgres:
-        await postgres.start()
-    await prepare_database(settings)
-
-
 async def _all_of(*starts: Coroutine[None, None, None]) -> None:
     """Wait for all; the first failure is raised as it is, and the others are given up."""
     tasks = [asyncio.create_task(start) for start in starts]
@@ -131,45 +174,6 @@ async def _all_of(*starts: Coroutine[None, None, None]) -> None:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _prepare_metrics(settings: Settings, state: StateFolder, listener: socket.socket) -> int:
-    """An empty folder that the processes share, and a port to read it at."""
-    shutil.rmtree(state.metrics, ignore_errors=True)
-    state.metrics.mkdir(mode=0o700)
-    host, port = listener.getsockname()[:2]
-    return settings.api.metrics_port or _choose_port(host, port + _METRICS_PORT_OFFSET)
-
-
-def _environment(
-    settings: Settings, state: StateFolder, listener: socket.socket, metrics_port: int
-) -> dict[str, str]:
-    host, port = listener.getsockname()[:2]
-    return {
-        "GPU_DEV_DATABASE_URL": settings.database.url,
-        "GPU_DEV_STATE_DIR": str(state.path),
-        "GPU_DEV_FLEET": settings.local.fleet,
-        "GPU_DEV_ISOLATION": settings.local.isolation,
-        "GPU_DEV_API_HOST": host,
-        "GPU_DEV_API_PORT": str(port),
-        "GPU_DEV_API_FD": str(listener.fileno()),
-        "GPU_DEV_METRICS_PORT": str(metrics_port),
-        "PROMETHEUS_MULTIPROC_DIR": str(state.metrics),
-    }
-
-
-def _describe_ready(
-    settings: Settings, state: StateFolder, listener: socket.socket, metrics_port: int
-) -> Ready:
-    host, port = listener.getsockname()[:2]
-    return Ready(
-        api_url=f"http://{host}:{port}",
-        metrics_url=f"http://{host}:{metrics_port}/metrics",
-        state_dir=str(state.path),
-        login_file=str(state.login_file),
-        fleet=_describe(load_fleet(settings.local.fleet)),
-        isolation=Isolation(settings.local.isolation).sentence,
-    )
 
 
 def _program(part: str, state: StateFolder, environment: Mapping[str, str], *descriptors: int) -> Program:

@@ -20,11 +20,12 @@ from gpudev.bootstrap.foundation import (
     SystemClock,
     begin,
     choose_isolation,
+    claim_database,
     offered_catalogue,
     open_stores,
     read_fleet,
 )
-from gpudev.domain.catalogue import DEFAULT_CATALOGUE, Catalogue
+from gpudev.domain.catalogue import Catalogue
 from gpudev.domain.errors import Invalid, StoreUnavailable
 from gpudev.domain.expiry import TimePolicy
 from gpudev.ports.clock import Clock
@@ -43,11 +44,13 @@ def run_controller() -> None:
 async def _serve_controller(settings: Settings) -> None:
     async with open_stores(settings) as stores:
         await _wait_for_schema(stores)
+        await claim_database(settings, stores)
         await stores.gpu_types.sync(offered_catalogue(settings).types)
         async with _open_cluster(settings) as cluster:
             # The cluster's lock makes this the only controller, so no lease can be anybody's.
             await stores.reservations.take_over(SystemClock().now())
-            controllers, admission = make_controllers(settings, stores, cluster, SystemClock())
+            known = await read_known_catalogue(settings, stores)
+            controllers, admission = make_controllers(settings, stores, cluster, known, SystemClock())
             for gpu_type in offered_catalogue(settings).by_name:
                 await admission.turn(gpu_type)
             tell_ready(settings.process.ready_fd)
@@ -56,10 +59,10 @@ async def _serve_controller(settings: Settings) -> None:
 
 
 def make_controllers(
-    settings: Settings, stores: Stores, cluster: Cluster, clock: Clock
+    settings: Settings, stores: Stores, cluster: Cluster, known: Catalogue, clock: Clock
 ) -> tuple[Controllers, AdmissionController]:
     policy = TimePolicy(grace=settings.time.grace, start_limit=settings.time.start_limit)
-    rules = Rules(_known_catalogue(settings), policy)
+    rules = Rules(known, policy)
     fault_point = make_fault_point(settings.process.fault_file)
     executor = Executor(stores.reservations, stores.operations, cluster, clock, fault_point)
     admission = AdmissionController(
@@ -71,10 +74,10 @@ def make_controllers(
     return Controllers(reservations, admission, sources), admission
 
 
-def _known_catalogue(settings: Settings) -> Catalogue:
-    """What is on offer, and what was: reservations of a retired type run on to their end."""
+async def read_known_catalogue(settings: Settings, stores: Stores) -> Catalogue:
+    """What is on offer, and what ever was: reservations of a retired type run on to their end."""
     offered = offered_catalogue(settings)
-    retired = (gpu_type for gpu_type in DEFAULT_CATALOGUE.types if not offered.find(gpu_type.name))
+    retired = (kept for kept in await stores.gpu_types.list_all() if not offered.find(kept.name))
     return Catalogue((*offered.types, *retired))
 
 

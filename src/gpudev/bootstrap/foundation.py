@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from gpudev.adapters.local.fleet import Fleet, default_fleet_choice, load_fleet
 from gpudev.adapters.local.isolation import Isolation, probe_isolation
 from gpudev.adapters.local.linux import die_with_parent
+from gpudev.adapters.local.state import StateFolder
 from gpudev.adapters.postgres.admissions import PostgresAdmissions
 from gpudev.adapters.postgres.gpu_types import PostgresGpuTypes
 from gpudev.adapters.postgres.health import PostgresHealth
@@ -24,6 +25,7 @@ from gpudev.adapters.postgres.reservations import PostgresReservations
 from gpudev.adapters.postgres.signals import PostgresSignals
 from gpudev.adapters.postgres.users import PostgresUsers
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE, Catalogue
+from gpudev.domain.errors import Conflict
 from gpudev.settings import Settings
 from gpudev.telemetry import configure_logging
 
@@ -76,6 +78,19 @@ async def prepare_database(settings: Settings) -> tuple[str, ...]:
     async with open_stores(settings) as stores:
         await stores.gpu_types.sync(offered_catalogue(settings).types)
     return applied
+
+
+async def claim_database(settings: Settings, stores: Stores) -> None:
+    """Refuse a database whose reservations live on another machine: they would look lost from here."""
+    if settings.local.state_dir is None:
+        return
+    cluster_id = StateFolder(settings.local.state_dir).read_cluster_id()
+    if not await stores.health.claim_for_cluster(cluster_id):
+        raise Conflict(
+            "The database belongs to gpu-dev on another machine, or with another state folder.",
+            hint="Set GPU_DEV_DATABASE_URL to a database of its own, or leave it out.",
+            code="database_taken",
+        )
 
 
 @asynccontextmanager

@@ -116,6 +116,10 @@ class Users(Protocol):
 
     async def add_key(self, user_id: UserId, key: NewKey) -> None: ...
 
+    async def revoke_keys(self) -> None:
+        """No key that was ever given works any more; everybody logs in again."""
+        ...
+
     async def use_proof(self, proof: bytes, now: datetime, expires_at: datetime) -> bool:
         """Spend a one-time proof of identity; False if it was spent before, here or on another replica."""
         ...
@@ -154,7 +158,11 @@ class Reservations(Protocol):
         ...
 
     async def release(self, claim: Claim, version: int, next_turn_at: datetime | None) -> None:
-        """End the lease. The next turn is set only if the row is still at `version`."""
+        """End the lease of a turn that went well. The next is set only if the row is still at `version`."""
+        ...
+
+    async def postpone(self, claim: Claim, next_turn_at: datetime) -> None:
+        """End the lease of a turn that could not be taken, and forget nothing of the turns before."""
         ...
 
     async def count_defect(self, claim: Claim, next_turn_at: datetime) -> None:
@@ -226,8 +234,12 @@ class GpuTypes(Protocol):
         """Make the table say what the catalogue says: these are on offer, all others are not."""
         ...
 
+    async def list_all(self) -> tuple[GpuType, ...]:
+        """Every type that is or ever was on offer, as far as the table remembers it."""
+        ...
+
     async def set_availability(self, availability: Availability, updated_by: str, now: datetime) -> None:
-        """Keep the room of a type; `NotFound` if there is no such type."""
+        """Keep the room of a type, if it is another than before."""
         ...
 
     async def list_availability(self) -> tuple[StoredAvailability, ...]: ...
@@ -236,4 +248,8 @@ class GpuTypes(Protocol):
 class Health(Protocol):
     async def check(self) -> None:
         """Raise `StoreUnavailable` unless database, queues and schema are as this version needs them."""
+        ...
+
+    async def claim_for_cluster(self, cluster_id: str) -> bool:
+        """Make the database this cluster's, if it is nobody's yet; False if it is another's."""
         ...

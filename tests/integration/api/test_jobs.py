@@ -170,6 +170,15 @@ def test_events_come_as_they_happen_and_resume_where_one_left_off(
         assert read_event(stream)["id"] == "2"
 
 
+@pytest.mark.parametrize("last", ["99999999999", "-1", "x", "1.5", "0x1"])
+def test_an_impossible_last_event_starts_from_the_beginning(
+    ada: Person, api_server: ApiServer, last: str
+) -> None:
+    path = f"/v1/jobs/{ada.submit().json['job_id']}/events"
+    with api_server.stream(path, ada.key, Last_Event_ID=last) as stream:
+        assert read_event(stream)["id"] == "1"
+
+
 def test_the_service_tells_what_it_is_without_a_key(api_server: ApiServer) -> None:
     assert api_server.call("GET", "/").json["service"] == "gpu-dev"
     assert api_server.call("GET", "/health").json["status"] == "healthy"

@@ -89,7 +89,8 @@ async def idle_world(database: str, tmp_path: Path) -> AsyncIterator[World]:
 @asynccontextmanager
 async def working_controllers(world: World, state_dir: Path) -> AsyncIterator[None]:
     settings = Settings(local=LocalSettings().model_copy(update={"state_dir": state_dir, "fleet": "test"}))
-    controllers, _ = make_controllers(settings, world.stores, world.cluster, world.clock)
+    stores, cluster, clock = world.stores, world.cluster, world.clock
+    controllers, _ = make_controllers(settings, stores, cluster, DEFAULT_CATALOGUE, clock)
     running = asyncio.create_task(controllers.run())
     try:
         yield

@@ -22,12 +22,15 @@ from typing import Self
 from urllib.parse import quote, urlencode
 
 import asyncpg
+import structlog
 
 from gpudev.adapters.local.child_process import ChildProcess
 from gpudev.adapters.local.postgres_data import ROLE, make_data
 from gpudev.adapters.local.postgres_folder import SOCKET_PORT, PostgresFolder
 from gpudev.adapters.local.postgres_programs import ENVIRONMENT, Account, choose_account, find_programs
-from gpudev.domain.errors import StoreUnavailable
+from gpudev.domain.errors import GpuDevError, StoreUnavailable
+
+_log = structlog.get_logger(__name__)
 
 _DATABASE = "postgres"  # made with every data folder; the server is ours alone, so no other is needed
 _READY_POLL = timedelta(milliseconds=5)
@@ -86,6 +89,7 @@ class EmbeddedPostgres:
         port = self._options.tcp.port if self._options.tcp else SOCKET_PORT
         self._folder = PostgresFolder(folder.absolute(), self._options.short_folder, port)
         self._supervisor_lock: int | None = None
+        self._is_wanted = False
         self._server: ChildProcess | None = None
         self._turn = asyncio.Lock()
 
@@ -118,9 +122,11 @@ class EmbeddedPostgres:
         """
         async with self._turn:
             await self._start()
+            self._is_wanted = True
 
     async def stop(self) -> None:
         """End all sessions and the server, and give the folder back. Stopping twice is fine."""
+        self._is_wanted = False
         async with self._turn:
             await self._stop()
 
@@ -131,20 +137,26 @@ class EmbeddedPostgres:
     async def supervise(self) -> None:
         """Start the server again whenever it ends by itself; return after `stop`.
 
-        A server that keeps ending at once is given longer and longer pauses. Raises `StoreUnavailable` when
-        it does not come back.
+        A server that keeps ending at once is given longer and longer pauses, and one that cannot be started,
+        for want of disk or memory say, is tried again.
         """
         clock = asyncio.get_running_loop().time
         pause = timedelta()
-        while self._supervisor_lock is not None:
+        while self._is_wanted:
             since = clock()
             await self.wait()
             short_lived = clock() - since < _SHORT_LIFE.total_seconds()
             await asyncio.sleep(pause.total_seconds() if short_lived else 0)
             pause = min(max(pause * 2, _FIRST_PAUSE), _LONGEST_PAUSE) if short_lived else timedelta()
             async with self._turn:
-                if self._supervisor_lock is not None:
-                    await self._start()
+                if self._is_wanted:
+                    await self._start_again()
+
+    async def _start_again(self) -> None:
+        try:
+            await self._start()
+        except (OSError, GpuDevError) as error:
+            _log.warning("database_not_started", error=str(error))
 
     async def _start(self) -> None:
         if self.pid is not None:

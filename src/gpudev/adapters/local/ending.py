@@ -12,7 +12,7 @@ from gpudev.domain.errors import ClusterUnavailable
 from gpudev.domain.names import ReservationId
 
 _SECONDS_TO_STOP = 5
-_SECONDS_TO_DIE = 10
+_SECONDS_TO_DIE = 2
 
 
 def end_server(reservation_id: ReservationId, processes: ServerProcesses | None) -> None:

@@ -16,6 +16,7 @@ process id can mislead us. A program that is exec'd does not inherit the supervi
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -127,22 +128,20 @@ class PostgresFolder:
         """Leave nothing behind: it may lie outside of our own folder."""
         if _is_private(self.socket_folder):
             _remove_sockets(self.socket_folder)
-            self.socket_folder.rmdir()
+            with contextlib.suppress(OSError):  # somebody put something there: it is not ours to remove
+                self.socket_folder.rmdir()
 
     def write_access_rules(self, *, tcp: bool) -> None:
         self.access_rules.write_text(_LOCAL_RULE + (_TCP_RULE if tcp else ""))
 
     def remove_stale_process_file(self) -> None:
-        """Remove the process file if it is empty, or if its number now belongs to another program.
+        """Remove what a predecessor left: we hold the server's lock, so none of its processes is alive.
 
-        PostgreSQL recognises a dead process by itself. But it stops at an empty file, left by a kill in the
-        moment of its making, and takes any live process with that number for its predecessor; after a reboot
-        or in a new container the same small numbers come again. We hold the server's lock, so we know better.
+        PostgreSQL knows that less well. It stops at an empty file, left by a kill in the moment of its
+        making, and takes any live process with that number for its predecessor; after a reboot or in a new
+        container the same small numbers come again.
         """
-        pid = _first_word(self.process_file)
-        program = _first_word(Path("/proc", pid, "comm")) if pid else ""
-        if not pid or program not in {"", "postgres"}:
-            self.process_file.unlink(missing_ok=True)
+        self.process_file.unlink(missing_ok=True)
 
     def says_ready(self, pid: int) -> bool:
         """Whether the server with this process id accepts connections; `pg_ctl` looks at the same lines."""
@@ -188,10 +187,3 @@ def _try_lock(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def _first_word(path: Path) -> str:
-    try:
-        return path.read_text().split(maxsplit=1)[0]
-    except (FileNotFoundError, ProcessLookupError, IndexError):
-        return ""

@@ -1,10 +1,11 @@
 """The state folder of the one-machine mode: where things are, and which control plane is running.
 
-login            secret that proves a login; whoever can read it is the owner
-control-plane    pid and address of the running `gpu-dev up`, if any
-postgres/        the database
-servers/ homes/  the dev servers and their homes
-logs/ metrics/   of the control plane's processes
+    login            secret that proves a login; whoever can read it is the owner
+    cluster-id       which machine's state this is; a database belongs to one
+    control-plane    pid and address of the running `gpu-dev up`, if any
+    postgres/        the database
+    servers/ homes/  the dev servers and their homes
+    logs/            of the control plane's processes
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ import fcntl
 import json
 import os
 import secrets
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -43,12 +47,12 @@ class StateFolder:
         return self.path / "logs"
 
     @property
-    def metrics(self) -> Path:
-        return self.path / "metrics"
-
-    @property
     def login_file(self) -> Path:
         return self.path / "login"
+
+    @property
+    def _cluster_id(self) -> Path:
+        return self.path / "cluster-id"
 
     @property
     def _control_plane(self) -> Path:
@@ -57,7 +61,7 @@ class StateFolder:
     def prepare(self) -> None:
         """Make what is missing, for the owner alone."""
         try:
-            for folder in (self.path, self.logs, self.metrics):
+            for folder in (self.path, self.logs):
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise Invalid(
@@ -68,12 +72,25 @@ class StateFolder:
         self.path.chmod(0o700)
         if not self.login_file.exists():
             _write_private(self.login_file, secrets.token_urlsafe(_SECRET_BYTES))
+        if not self._cluster_id.exists():
+            _write_private(self._cluster_id, str(uuid.uuid4()))
+
+    def read_cluster_id(self) -> str:
+        return self._cluster_id.read_text(encoding="utf-8").strip()
 
     def read_login_secret(self) -> bytes:
         return self.login_file.read_bytes().strip()
 
-    def lock(self) -> int:
-        """The right to run the control plane here, held until the descriptor is closed or we end."""
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """The right to run the control plane here, held for this long, or until the process ends."""
+        descriptor = self._lock()
+        try:
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _lock(self) -> int:
         descriptor = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -105,9 +122,10 @@ class StateFolder:
         """What was noted last, whether that process still runs or was killed."""
         try:
             content = json.loads(self._control_plane.read_text(encoding="utf-8"))
-        except FileNotFoundError:
+            return ControlPlaneNote(ProcessIdentity(**content["process"]), content["api_url"])
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            # Nothing of ours: it is written whole or not at all.
             return None
-        return ControlPlaneNote(ProcessIdentity(**content["process"]), content["api_url"])
 
 
 def _write_private(path: Path, text: str) -> None:

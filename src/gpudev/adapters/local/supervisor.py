@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,7 +45,6 @@ class Supervisor:
 
     async def start(self) -> None:
         """Return once the program says that it is ready; raise if it ends before that."""
-        _rotate(self._program.log)
         pipe = await self._spawn()
         if not await pipe.wait():
             raise GpuDevError(
@@ -59,14 +59,30 @@ class Supervisor:
         pause = 0.0
         while self._process is not None:
             since = clock()
-            await self._process.wait()
+            status = await self._process.wait()
             if self._stop.is_set():
                 return
             was_short = clock() - since < _SHORT_LIFE_SECONDS
             pause = min(max(pause * 2, _FIRST_PAUSE_SECONDS), _LONGEST_PAUSE_SECONDS) if was_short else 0.0
+            self._say(f"ended with {status} and is started again")
             await asyncio.sleep(pause)
-            pipe = await self._spawn()
-            pipe.close()
+            await self._start_again()
+
+    async def _start_again(self) -> None:
+        """Out of processes, memory or disk: whatever is missing now may be there in a moment."""
+        while not self._stop.is_set():
+            try:
+                pipe = await self._spawn()
+            except OSError as error:
+                self._say(f"cannot be started: {error}")
+                await asyncio.sleep(_LONGEST_PAUSE_SECONDS)
+            else:
+                pipe.close()
+                return
+
+    def _say(self, what: str) -> None:
+        sys.stderr.write(f"The {self._program.name} {what}.\n")
+        sys.stderr.flush()
 
     async def stop(self) -> None:
         self._stop.set()
@@ -81,6 +97,7 @@ class Supervisor:
             await self._process.wait()
 
     async def _spawn(self) -> ReadyPipe:
+        _rotate(self._program.log)
         pipe = ReadyPipe.open()
         own = {"GPU_DEV_PARENT_PID": str(os.getpid()), ENVIRONMENT_NAME: str(pipe.write_end)}
         with self._program.log.open("ab") as log:

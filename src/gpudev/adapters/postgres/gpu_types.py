@@ -9,7 +9,6 @@ from gpudev.adapters.postgres.pool import Database, Row
 from gpudev.adapters.postgres.queries import load_queries
 from gpudev.domain.capacity import Availability
 from gpudev.domain.catalogue import GpuType
-from gpudev.domain.errors import NotFound
 from gpudev.ports.store import StoredAvailability
 
 _SQL = load_queries("gpu_types")
@@ -33,8 +32,21 @@ class PostgresGpuTypes:
             )
             await connection.execute(_SQL["retire_others"], names)
 
+    async def list_all(self) -> tuple[GpuType, ...]:
+        rows = await self._database.fetch(_SQL["list_all"])
+        return tuple(
+            GpuType(
+                name=row["gpu_type"],
+                instance_type=row["instance_type"],
+                gpus_per_node=row["max_gpus"],
+                vcpus=row["cpus"],
+                memory_gib=row["memory_gb"],
+            )
+            for row in rows
+        )
+
     async def set_availability(self, availability: Availability, updated_by: str, now: datetime) -> None:
-        written = await self._database.fetch_value(
+        await self._database.execute(
             _SQL["set_availability"],
             availability.gpu_type,
             availability.total,
@@ -47,8 +59,6 @@ class PostgresGpuTypes:
             now,
             updated_by,
         )
-        if written is None:
-            raise NotFound(f"The GPU type {availability.gpu_type} is not in the database.")
 
     async def list_availability(self) -> tuple[StoredAvailability, ...]:
         return tuple(map(_stored_from, await self._database.fetch(_SQL["list_availability"])))

@@ -26,5 +26,10 @@ class PostgresHealth:
         if row["schema_version"] < latest_version():
             raise StoreUnavailable("The database schema is older than this version.", hint=_MIGRATE)
 
+    async def claim_for_cluster(self, cluster_id: str) -> bool:
+        """Make the database this cluster's, if it is nobody's yet; False if it is another's."""
+        owner = await self._database.fetch_value(_SQL["claim_for_cluster"], cluster_id)
+        return bool(owner == cluster_id)
+
 
 _MIGRATE = "Run: gpu-dev server migrate"

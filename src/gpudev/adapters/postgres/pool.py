@@ -22,14 +22,23 @@ _LOST = (
     asyncpg.PostgresConnectionError,
     asyncpg.InterfaceError,
     asyncpg.InternalClientError,
-    asyncpg.CannotConnectNowError,
-    asyncpg.TooManyConnectionsError,
-    asyncpg.AdminShutdownError,
-    asyncpg.CrashShutdownError,
-    asyncpg.IdleSessionTimeoutError,
-    asyncpg.DiskFullError,
+    # Whole classes of PostgreSQL's own: out of something, stopped by an operator, rolled back by a rival.
+    asyncpg.InsufficientResourcesError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.TransactionRollbackError,
+    asyncpg.ObjectNotInPrerequisiteStateError,
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.IdleInTransactionSessionTimeoutError,
     asyncpg.ReadOnlySQLTransactionError,
 )
+
+_SESSION = {
+    # A replica that is frozen in the middle of a transaction gives its locks up again.
+    "idle_in_transaction_session_timeout": "30s",
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "3",
+}
 
 
 @contextmanager
@@ -54,6 +63,7 @@ class Database:
             min_size=0,
             max_size=max_connections,
             command_timeout=command_timeout,
+            server_settings=_SESSION,
             init=_prepare_connection,
             reset=_keep_as_is,
         )
@@ -99,7 +109,7 @@ class Database:
 async def connect(dsn: str) -> asyncpg.Connection:
     """A connection outside the pool, for what needs one of its own: migrations and LISTEN."""
     with translated_errors():
-        return await asyncpg.connect(dsn, timeout=5)
+        return await asyncpg.connect(dsn, timeout=5, server_settings=_SESSION)
 
 
 async def _prepare_connection(connection: Connection) -> None:

@@ -90,6 +90,9 @@ class PostgresReservations:
         reservation_id = claim.reservation.id
         await self._database.execute(_SQL["release"], reservation_id, claim.token, version, next_turn_at)
 
+    async def postpone(self, claim: Claim, next_turn_at: datetime) -> None:
+        await self._database.execute(_SQL["postpone"], claim.reservation.id, claim.token, next_turn_at)
+
     async def count_defect(self, claim: Claim, next_turn_at: datetime) -> None:
         await self._database.execute(_SQL["count_defect"], claim.reservation.id, claim.token, next_turn_at)
 

@@ -6,12 +6,15 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import asyncpg
+import structlog
 
 from gpudev.adapters.postgres.pool import connect
 from gpudev.domain.errors import StoreUnavailable
 from gpudev.ports.queue import Channel, Signal
 
 _RETRY_SECONDS = 0.1
+
+_log = structlog.get_logger(__name__)
 
 
 class PostgresSignals:
@@ -23,14 +26,15 @@ class PostgresSignals:
         while True:
             try:
                 connection = await connect(self._dsn)
-            except StoreUnavailable:
-                await asyncio.sleep(_RETRY_SECONDS)
-                continue
-            try:
-                async for signal in _listen_on(connection, channels):
-                    yield signal
-            finally:
-                connection.terminate()
+            except (StoreUnavailable, asyncpg.PostgresError) as error:
+                _log.warning("signals_unavailable", error=str(error))
+            else:
+                try:
+                    async for signal in _listen_on(connection, channels):
+                        yield signal
+                finally:
+                    connection.terminate()
+            await asyncio.sleep(_RETRY_SECONDS)
 
 
 async def _listen_on(

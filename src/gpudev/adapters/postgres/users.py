@@ -28,6 +28,9 @@ class PostgresUsers:
     async def add_key(self, user_id: UserId, key: NewKey) -> None:
         await self._database.execute(_SQL["add_key"], user_id, key.key_hash, key.prefix, key.expires_at)
 
+    async def revoke_keys(self) -> None:
+        await self._database.execute(_SQL["revoke_keys"])
+
     async def use_proof(self, proof: bytes, now: datetime, expires_at: datetime) -> bool:
         async with self._database.connection() as connection:
             await connection.execute(_SQL["forget_old_proofs"], now)

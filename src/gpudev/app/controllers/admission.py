@@ -6,11 +6,11 @@ it calls nobody. What the cluster looks like comes from memory.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import assert_never
 
 from gpudev.app.controllers.reservations import Rules
-from gpudev.domain.capacity import Availability, list_shown
+from gpudev.domain.capacity import list_shown
 from gpudev.domain.plans.actions import Record, SetQueuePlaces
 from gpudev.domain.plans.admission import Observation, plan_admission, predict_availability
 from gpudev.domain.reservation import Reservation
@@ -19,7 +19,7 @@ from gpudev.ports.cluster import Cluster
 from gpudev.ports.store import Admissions, AdmissionTransaction, GpuTypes
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class AdmissionController:
     admissions: Admissions
     gpu_types: GpuTypes
@@ -28,7 +28,6 @@ class AdmissionController:
     clock: Clock
     name: str
     """Who says so, in `last_availability_updated_by`."""
-    _told: dict[str, Availability] = field(default_factory=dict)
 
     async def turn(self, gpu_type: str) -> None:
         async with self.admissions.lock(gpu_type) as transaction:
@@ -36,7 +35,8 @@ class AdmissionController:
             plan = plan_admission(seen)
             for action in plan:
                 await self._record(transaction, action)
-        await self._tell_availability(predict_availability(seen, plan))
+        availability = predict_availability(seen, plan)
+        await self.gpu_types.set_availability(availability, self.name, self.clock.now())
 
     def _observe(self, gpu_type: str, rows: tuple[Reservation, ...]) -> Observation:
         snapshot = self.cluster.snapshot()
@@ -60,8 +60,3 @@ class AdmissionController:
                 await transaction.set_queue_places(places, self.clock.now())
             case other:
                 assert_never(other)
-
-    async def _tell_availability(self, availability: Availability) -> None:
-        if self._told.get(availability.gpu_type) != availability:
-            await self.gpu_types.set_availability(availability, self.name, self.clock.now())
-            self._told[availability.gpu_type] = availability

@@ -26,6 +26,7 @@ LEASE = timedelta(seconds=30)
 SAFETY_NET = timedelta(minutes=5)
 """However quiet things are, a reservation that is not cleaned up is looked at this often."""
 
+_FAR_FUTURE = datetime.max.replace(tzinfo=UTC)
 _MAX_DEFECTS = 3
 _MAX_ROUNDS = 10
 _RETRY = timedelta(seconds=2)
@@ -51,7 +52,7 @@ class ReservationController:
         self._cluster = executor.cluster
         self._clock = executor.clock
         self._messages: defaultdict[ReservationId, list[int]] = defaultdict(list)
-        self._sleeps_until = datetime.max.replace(tzinfo=UTC)
+        self._sleeps_until = _FAR_FUTURE
         self._earlier_turn_set = asyncio.Event()
 
     async def read_messages(self) -> tuple[ReservationId, ...]:
@@ -63,10 +64,14 @@ class ReservationController:
                 keys.append(message.reservation_id)
         return tuple(keys)
 
+    def note_every_next_turn(self) -> None:
+        """From now on until `sleep_until`, whatever time a turn sets may be earlier than what was read."""
+        self._sleeps_until = _FAR_FUTURE
+        self._earlier_turn_set.clear()
+
     async def sleep_until(self, due: datetime) -> None:
         """Sleep until then, or until a turn has set an earlier time for its next one."""
         self._sleeps_until = due
-        self._earlier_turn_set.clear()
         with contextlib.suppress(TimeoutError):
             seconds = max(0.0, (due - self._clock.now()).total_seconds())
             await asyncio.wait_for(self._earlier_turn_set.wait(), seconds)
@@ -79,7 +84,7 @@ class ReservationController:
         try:
             await self._take_turn(claim)
         except (Unavailable, Stale):
-            await self._reservations.release(claim, claim.reservation.version, self._clock.now() + _RETRY)
+            await self._reservations.postpone(claim, self._clock.now() + _RETRY)
             raise
         except Exception:
             await self._note_defect(claim)

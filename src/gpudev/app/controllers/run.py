@@ -50,17 +50,16 @@ class Controllers:
         self._passes = Loop("admission", admission.turn, concurrency=2)
 
     async def run(self) -> None:
-        """Work until `stop`; turns that have begun are finished."""
-        hints = [self._hear_signals(), self._watch_cluster(), self._sweep_turns(), self._sweep_queue()]
-        tasks = [asyncio.create_task(hint) for hint in hints]
-        try:
-            async with asyncio.TaskGroup() as loops:
-                loops.create_task(self._turns.run())
-                loops.create_task(self._passes.run())
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        """Work until `stop`; turns that have begun are finished.
+
+        A source of hints that fails ends everything: a controller that has gone deaf must not look healthy.
+        """
+        sources = (self._hear_signals(), self._watch_cluster(), self._sweep_turns(), self._sweep_queue())
+        async with asyncio.TaskGroup() as group:
+            hints = [group.create_task(source) for source in sources]
+            await asyncio.wait([group.create_task(self._turns.run()), group.create_task(self._passes.run())])
+            for hint in hints:
+                hint.cancel()
 
     def stop(self) -> None:
         self._turns.stop()
@@ -101,6 +100,7 @@ class Controllers:
         """Wake what is due, then sleep until the next one is; a turn that sets an earlier one pokes."""
         while True:
             now = self._sources.clock.now()
+            self._controller.note_every_next_turn()
             try:
                 due = await self._wake_due(now)
             except StoreUnavailable:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from gpudev.cli.output import put, say
-from gpudev.client.errors import ClientError, Usage
+from gpudev.client.errors import ClientError, LoginFailed, ServerFailed, TimedOut, Unreachable, Usage
 
 if TYPE_CHECKING:
     from gpudev.bootstrap.one_machine import OneMachine
+    from gpudev.client.session import Client
+    from gpudev.wire.jobs import JobDetail
+
+PATIENCE_SECONDS = 60.0
+"""How long the reservations may take to end before the servers are simply stopped."""
 
 
 @click.command("down")
@@ -35,28 +41,50 @@ def command(state_dir: Path | None, *, keep_servers: bool, yes: bool) -> None:
         raise ClientError(error.message, hint=error.hint, code=error.code) from error
     put("gpu-dev has stopped." if stopped else "gpu-dev was not running.")
     if left:
-        put(f"{left} dev server{'s' if left != 1 else ''} of an earlier run ended. The homes are kept.")
+        put(f"{left} dev server{'s' if left != 1 else ''} ended with it. The homes are kept.")
 
 
 def _end_reservations(machine: OneMachine, *, ask: bool) -> None:
-    """Cancel what is live through the running service, so that everything is told and cleaned up."""
-    from gpudev.client import session
+    """Cancel what is live through the running service, so that everything is told and cleaned up.
+
+    A service that does not answer, or does not get it done, is stopped all the same.
+    """
+    client = _connect(machine)
+    if client is None:
+        return
+    try:
+        live = client.list(limit=500, statuses=_LIVE).jobs
+        if live and ask:
+            _ask(len(live))
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while live:
+            _end(client, live, deadline)
+            live = client.list(limit=500, statuses=_LIVE).jobs
+    except (Unreachable, TimedOut, ServerFailed, LoginFailed) as error:
+        say(f"The reservations could not be ended in good order: {error.message}")
+
+
+_LIVE = ("pending", "queued", "preparing", "active")
+
+
+def _connect(machine: OneMachine) -> Client | None:
     from gpudev.client.config import Target, read_surroundings
     from gpudev.client.credentials import Credentials
+    from gpudev.client.session import Client
 
     api_url = machine.find_api_url()
     if api_url is None:
-        return
+        return None
     target = Target("local", api_url, machine.login_file)
-    client = session.Client(target, Credentials(read_surroundings().credentials_file))
-    live = client.list(statuses=session.LIVE, limit=500).jobs
-    if live and ask:
-        _ask(len(live))
-    for job in live:
+    return Client(target, Credentials(read_surroundings().credentials_file))
+
+
+def _end(client: Client, jobs: list[JobDetail], deadline: float) -> None:
+    for job in jobs:
         client.cancel(job.job_id)
-    for job in live:
+    for job in jobs:
         say(f"Ending {job.name} …")
-        client.wait_until_clean(job.job_id)
+        client.wait_until_clean(job.job_id, timeout=max(0.0, deadline - time.monotonic()))
 
 
 def _ask(count: int) -> None:

@@ -10,13 +10,18 @@ SET instance_type = excluded.instance_type, max_gpus = excluded.max_gpus, cpus =
 -- name: retire_others
 UPDATE gpu_types SET is_active = false WHERE gpu_type <> ALL ($1::text[]) AND is_active;
 
+-- name: list_all
+SELECT gpu_type, instance_type, max_gpus, cpus, memory_gb FROM gpu_types ORDER BY gpu_type;
+
 -- name: set_availability
 UPDATE gpu_types
 SET total_cluster_gpus = $2, available_gpus = $3, max_reservable = $4, full_nodes_available = $5,
     running_instances = $6, is_simulated = $7, next_start_at = $8, last_availability_update = $9,
     last_availability_updated_by = $10
 WHERE gpu_type = $1
-RETURNING gpu_type;
+  AND (total_cluster_gpus, available_gpus, max_reservable, full_nodes_available, running_instances,
+       is_simulated, next_start_at, last_availability_update IS NULL)
+      IS DISTINCT FROM ($2, $3, $4, $5, $6, $7, $8, false);
 
 -- name: list_availability
 SELECT g.gpu_type, g.total_cluster_gpus, g.available_gpus, g.max_reservable, g.full_nodes_available,

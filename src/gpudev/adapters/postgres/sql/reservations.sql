@@ -102,6 +102,10 @@ SET lease_token = NULL, lease_until = NULL, defects = 0,
     next_turn_at = CASE WHEN version = $3 THEN $4 ELSE next_turn_at END
 WHERE reservation_id = $1 AND lease_token = $2;
 
+-- name: postpone
+UPDATE reservations SET lease_token = NULL, lease_until = NULL, next_turn_at = least(next_turn_at, $3)
+WHERE reservation_id = $1 AND lease_token = $2;
+
 -- name: count_defect
 UPDATE reservations
 SET lease_token = NULL, lease_until = NULL, defects = defects + 1, next_turn_at = $3

@@ -11,6 +11,9 @@ WHERE k.key_hash = $1 AND k.is_active AND k.expires_at > $2;
 -- name: add_key
 INSERT INTO api_keys (user_id, key_hash, key_prefix, expires_at) VALUES ($1, $2, $3, $4);
 
+-- name: revoke_keys
+UPDATE api_keys SET is_active = false WHERE is_active;
+
 -- name: use_proof
 INSERT INTO used_proofs (proof, expires_at) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING true;
 

@@ -25,6 +25,12 @@ CREATE TABLE used_proofs (
     expires_at  timestamptz NOT NULL
 );
 
+-- The one cluster whose reservations these are, where that is a single machine.
+CREATE TABLE cluster_owner (
+    is_only     boolean PRIMARY KEY DEFAULT true CHECK (is_only),
+    cluster_id  text NOT NULL
+);
+
 CREATE TABLE gpu_types (
     gpu_type                     text PRIMARY KEY,
     instance_type                text NOT NULL,

@@ -1,11 +1,11 @@
 """The state folder of the one-machine mode: where things are, and which control plane is running.
 
-    login            secret that proves a login; whoever can read it is the owner
-    cluster-id       which machine's state this is; a database belongs to one
-    control-plane    pid and address of the running `gpu-dev up`, if any
-    postgres/        the database
-    servers/ homes/  the dev servers and their homes
-    logs/            of the control plane's processes
+- `login`: a secret that proves a login; whoever can read it is the owner
+- `cluster-id`: which machine's state this is; a database belongs to one
+- `control-plane`: the process and the address of the running `gpu-dev up`, if any
+- `postgres/`: the database
+- `servers/`, `homes/`: the dev servers and their homes
+- `logs/`: of the control plane's processes
 """
 
 from __future__ import annotations

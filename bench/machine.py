@@ -19,6 +19,7 @@ GPU_TYPE = "t4"
 NODES = 16
 GPUS_PER_NODE = 4
 _GPU_DEV = (sys.executable, "-P", "-m", "gpudev.cli.main")
+_KEPT_VARIABLES = ("PATH", "LANG", "TMPDIR", "PYTHONPATH")
 _DEADLINE_SECONDS = 120
 
 
@@ -61,7 +62,7 @@ class Machine:
 
     @property
     def _environment(self) -> dict[str, str]:
-        kept = {name: os.environ[name] for name in ("PATH", "LANG", "TMPDIR", "PYTHONPATH") if name in os.environ}
+        kept = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
         return {**kept, "HOME": str(self.home), "GPU_DEV_ISOLATION": self.isolation}
 
 

@@ -46,7 +46,12 @@ async def _serve_api(settings: Settings) -> None:
         listener = _listen(settings)
         _serve_metrics(settings)
         config = uvicorn.Config(
-            service, log_config=None, access_log=False, timeout_graceful_shutdown=2, lifespan="on"
+            service,
+            log_config=None,
+            access_log=False,
+            lifespan="on",
+            timeout_graceful_shutdown=2,
+            timeout_keep_alive=75,
         )
         server = uvicorn.Server(config)
         # The socket listens already, so a request that comes now waits for the server and is not refused.

@@ -95,7 +95,9 @@ class Http:
         return f"{host}:{self._port}"
 
     def send(self, request: Request) -> Response:
-        pauses = iter(REPEAT_PAUSES if request.may_repeat else ())
+        # A kept connection may have been closed by the server meanwhile: then the first repeat is at once.
+        first = (0.0,) if self._kept is not None else ()
+        pauses = iter((*first, *REPEAT_PAUSES) if request.may_repeat else ())
         while True:
             pause = next(pauses, None)
             try:

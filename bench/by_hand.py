@@ -25,11 +25,11 @@ import asyncssh
 import structlog
 
 from gpudev.adapters.local.cluster import LocalCluster, LocalClusterConfig
-from gpudev.adapters.local.fleet import load_fleet
-from gpudev.adapters.local.isolation import Isolation
-from gpudev.adapters.local.order import StartOrder
+from gpudev.adapters.local.devserver.order import StartOrder
+from gpudev.adapters.local.nodes.fleet import load_fleet
 from gpudev.adapters.local.record import Record
 from gpudev.adapters.local.records import Records
+from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.adapters.local.shutdown import stop_all_servers
 from gpudev.adapters.local.ssh_port import bind_any_port
 from gpudev.domain.catalogue import Share
@@ -134,7 +134,7 @@ class ColdStart:
         status, their_status = os.pipe()
         descriptors = (listener.fileno(), their_status)
         arguments = [order.to_json(), *(str(descriptor) for descriptor in descriptors)]
-        program = [sys.executable, "-P", "-m", "gpudev.adapters.local.keeper", *arguments]
+        program = [sys.executable, "-P", "-m", "gpudev.adapters.local.devserver.keeper", *arguments]
         with os.fdopen(status, "rb") as says:
             try:
                 subprocess.run(program, cwd="/", pass_fds=descriptors, start_new_session=True, check=True)

@@ -16,7 +16,7 @@ from bench.by_hand import ColdStart, PreparedStart, make_public_key, prepared_st
 from bench.claim_findings import QUICK, SETTLE_SECONDS, Claim, Effort, Findings, introduce, report
 from bench.machine import GPU_TYPE, Machine, running_machine
 from bench.page import Section
-from gpudev.adapters.local.isolation import Isolation, probe_isolation
+from gpudev.adapters.local.sandbox.isolation import Isolation, probe_isolation
 from gpudev.client.errors import ClientError
 from gpudev.client.session import ENDED, Client
 from gpudev.wire.jobs import JobEvent, SubmitRequest

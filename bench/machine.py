@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from gpudev.adapters.local.isolation import Isolation
+from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.client.config import Surroundings
 from gpudev.client.session import Client, connect
 

@@ -54,7 +54,7 @@ MAY_REACH_BOOTSTRAP = {f"cli.commands.{name}" for name in ("up", "down", "server
 
 
 def layer_of(name: str) -> str:
-    """`gpudev.adapters.local.gpu` is in `adapters.local`, `gpudev.cli.main` in `cli`, `gpudev` in none."""
+    """`gpudev.adapters.local.nodes` is in `adapters.local`, `gpudev.cli.main` in `cli`, `gpudev` in none."""
     parts = name.split(".")[1:]
     if parts[:1] == ["adapters"]:
         return ".".join(parts[:2])
@@ -141,7 +141,7 @@ class TestTheRulesThemselves:
             ("adapters/postgres/x.py", "asyncssh"),
             ("wire/x.py", "pydantic"),
             ("wire/x.py", "gpudev.domain.names"),
-            ("api/x.py", "gpudev.adapters.local.gpu"),
+            ("api/x.py", "gpudev.adapters.local.nodes.gpu"),
             ("client/x.py", "gpudev.domain.names"),
             ("cli/x.py", "gpudev.domain.names"),
             ("cli/commands/list.py", "gpudev.bootstrap"),

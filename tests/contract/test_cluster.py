@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from gpudev.adapters.local.cluster import LocalCluster
-from gpudev.adapters.local.identity import holding
-from gpudev.adapters.local.isolation import Isolation
+from gpudev.adapters.local.processes.identity import holding
 from gpudev.adapters.local.records import Records
+from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.domain.errors import ClusterUnavailable, Conflict, Defect
 from gpudev.domain.names import NodeName, ReservationId
 from gpudev.domain.server import ServerPhase

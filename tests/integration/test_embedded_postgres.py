@@ -19,8 +19,8 @@ from urllib.parse import parse_qs, urlsplit
 import asyncpg
 import pytest
 
-from gpudev.adapters.local.embedded_postgres import EmbeddedPostgres, PostgresOptions, TcpAccess
-from gpudev.adapters.local.postgres_programs import choose_account
+from gpudev.adapters.local.database.embedded_postgres import EmbeddedPostgres, PostgresOptions, TcpAccess
+from gpudev.adapters.local.database.postgres_programs import choose_account
 from gpudev.domain.errors import Conflict, StoreUnavailable
 
 pytestmark = pytest.mark.anyio

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpudev.adapters.local.state import StateFolder
+from gpudev.adapters.local.control_plane.state import StateFolder
 
 TIMEOUT_SECONDS = 30
 

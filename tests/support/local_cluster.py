@@ -17,10 +17,10 @@ from pathlib import Path
 import pytest
 
 from gpudev.adapters.local.cluster import LocalCluster, LocalClusterConfig
-from gpudev.adapters.local.descendants import find_strays
-from gpudev.adapters.local.fleet import load_fleet
-from gpudev.adapters.local.isolation import Isolation, probe_isolation
+from gpudev.adapters.local.nodes.fleet import load_fleet
+from gpudev.adapters.local.processes.descendants import find_strays
 from gpudev.adapters.local.records import Records
+from gpudev.adapters.local.sandbox.isolation import Isolation, probe_isolation
 from gpudev.adapters.local.shutdown import stop_all_servers
 from gpudev.domain.catalogue import Share
 from gpudev.domain.names import NodeName, ReservationId

@@ -9,8 +9,8 @@ from pathlib import Path
 import structlog
 
 from gpudev.adapters.local.cluster import LocalCluster, LocalClusterConfig
-from gpudev.adapters.local.fleet import load_fleet
-from gpudev.adapters.local.isolation import Isolation
+from gpudev.adapters.local.nodes.fleet import load_fleet
+from gpudev.adapters.local.sandbox.isolation import Isolation
 from tests.support.local_cluster import Key, create_ready, make_spec
 
 

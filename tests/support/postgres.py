@@ -16,7 +16,7 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from gpudev.adapters.local.embedded_postgres import EmbeddedPostgres, PostgresOptions
+from gpudev.adapters.local.database.embedded_postgres import EmbeddedPostgres, PostgresOptions
 
 _TEMPLATE = "migrated_template"
 

@@ -9,7 +9,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from gpudev.adapters.local.embedded_postgres import EmbeddedPostgres
+from gpudev.adapters.local.database.embedded_postgres import EmbeddedPostgres
 
 
 async def main() -> None:

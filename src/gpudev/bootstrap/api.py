@@ -11,8 +11,8 @@ import structlog
 import uvicorn
 from prometheus_client import CollectorRegistry, multiprocess, start_http_server
 
-from gpudev.adapters.local.readiness import tell_ready
-from gpudev.adapters.local.state import StateFolder
+from gpudev.adapters.local.control_plane.readiness import tell_ready
+from gpudev.adapters.local.control_plane.state import StateFolder
 from gpudev.api.service import make_service
 from gpudev.app.application import Application
 from gpudev.app.cancel import Cancel

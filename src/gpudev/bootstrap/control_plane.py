@@ -16,13 +16,13 @@ from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from gpudev.adapters.local.embedded_postgres import EmbeddedPostgres
-from gpudev.adapters.local.fleet import Fleet, default_fleet_choice, load_fleet
-from gpudev.adapters.local.isolation import Isolation
-from gpudev.adapters.local.metrics_folder import make_metrics_folder, remove_metrics_folder
-from gpudev.adapters.local.readiness import tell_ready
-from gpudev.adapters.local.state import StateFolder
-from gpudev.adapters.local.supervisor import Program, Supervisor
+from gpudev.adapters.local.control_plane.metrics_folder import make_metrics_folder, remove_metrics_folder
+from gpudev.adapters.local.control_plane.readiness import tell_ready
+from gpudev.adapters.local.control_plane.state import StateFolder
+from gpudev.adapters.local.control_plane.supervisor import Program, Supervisor
+from gpudev.adapters.local.database.embedded_postgres import EmbeddedPostgres
+from gpudev.adapters.local.nodes.fleet import Fleet, default_fleet_choice, load_fleet
+from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.bootstrap.foundation import (
     choose_isolation,
     claim_database,

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from gpudev.adapters.local.cluster import LocalCluster, LocalClusterConfig
-from gpudev.adapters.local.readiness import tell_ready
+from gpudev.adapters.local.control_plane.readiness import tell_ready
 from gpudev.app.controllers.admission import AdmissionController
 from gpudev.app.controllers.execute import Executor, FaultPoint, no_fault
 from gpudev.app.controllers.reservations import ReservationController, Rules

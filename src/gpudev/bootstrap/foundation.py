@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from gpudev.adapters.local.fleet import Fleet, default_fleet_choice, load_fleet
-from gpudev.adapters.local.isolation import Isolation, probe_isolation
-from gpudev.adapters.local.linux import die_with_parent
-from gpudev.adapters.local.state import StateFolder
+from gpudev.adapters.local.control_plane.state import StateFolder
+from gpudev.adapters.local.nodes.fleet import Fleet, default_fleet_choice, load_fleet
+from gpudev.adapters.local.processes.linux import die_with_parent
+from gpudev.adapters.local.sandbox.isolation import Isolation, probe_isolation
 from gpudev.adapters.postgres.admissions import PostgresAdmissions
 from gpudev.adapters.postgres.gpu_types import PostgresGpuTypes
 from gpudev.adapters.postgres.health import PostgresHealth

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpudev.adapters.local.identity import holding
-from gpudev.adapters.local.readiness import ENVIRONMENT_NAME, ReadyPipe
+from gpudev.adapters.local.control_plane.readiness import ENVIRONMENT_NAME, ReadyPipe
+from gpudev.adapters.local.control_plane.state import StateFolder
+from gpudev.adapters.local.processes.identity import holding
 from gpudev.adapters.local.shutdown import stop_all_servers
-from gpudev.adapters.local.state import StateFolder
 from gpudev.bootstrap.control_plane import Ready, UpOptions, run_control_plane
 from gpudev.domain.errors import GpuDevError
 from gpudev.settings import Settings, default_state_dir

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gpudev.adapters.local.isolation import Isolation
+from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.bootstrap.controller import make_controllers
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE, GpuType

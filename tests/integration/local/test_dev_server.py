@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 
 from gpudev.adapters.local.cluster import LocalCluster
-from gpudev.adapters.local.descriptors import read_some
-from gpudev.adapters.local.isolation import Isolation
-from gpudev.adapters.local.terminal import (
+from gpudev.adapters.local.devserver.terminal import (
     TerminalRequest,
     become_controlling_terminal,
     open_terminal,
     set_size,
 )
+from gpudev.adapters.local.processes.descriptors import read_some
+from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.domain.server import ServerSpec
 from tests.support.local_cluster import (
     PATIENCE_SECONDS,

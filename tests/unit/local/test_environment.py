@@ -7,11 +7,11 @@ from datetime import timedelta
 
 import pytest
 
-from gpudev.adapters.local.environment import Account, build_environment
-from gpudev.adapters.local.gpu import LocalGpu
-from gpudev.adapters.local.greeting import compose_greeting
-from gpudev.adapters.local.isolation import Isolation
+from gpudev.adapters.local.devserver.environment import Account, build_environment
+from gpudev.adapters.local.devserver.greeting import compose_greeting
+from gpudev.adapters.local.nodes.gpu import LocalGpu
 from gpudev.adapters.local.record import Record
+from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.domain.names import NodeName
 from gpudev.domain.server import ServerSpec

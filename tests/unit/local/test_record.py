@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from gpudev.adapters.local.gpu import LocalGpu
-from gpudev.adapters.local.identity import ProcessIdentity
-from gpudev.adapters.local.isolation import Isolation
+from gpudev.adapters.local.nodes.gpu import LocalGpu
+from gpudev.adapters.local.processes.identity import ProcessIdentity
 from gpudev.adapters.local.record import Record, ServerProcesses
 from gpudev.adapters.local.records import Records
+from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.domain.errors import Defect
 from tests.support.local_cluster import make_spec
 

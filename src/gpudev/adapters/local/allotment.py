@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from gpudev.adapters.local.fleet import Fleet, LocalNode
-from gpudev.adapters.local.gpu import LocalGpu
+from gpudev.adapters.local.nodes.fleet import Fleet, LocalNode
+from gpudev.adapters.local.nodes.gpu import LocalGpu
 from gpudev.adapters.local.record import Record
 from gpudev.domain.capacity import Node
 from gpudev.domain.server import ServerSpec

@@ -23,13 +23,13 @@ import structlog
 
 from gpudev.adapters.local.allotment import Given, NoRoom, allot, list_nodes
 from gpudev.adapters.local.announcements import Announcements
-from gpudev.adapters.local.fleet import Fleet
-from gpudev.adapters.local.gpu import LocalGpu
-from gpudev.adapters.local.isolation import Isolation
-from gpudev.adapters.local.launcher import Launcher
-from gpudev.adapters.local.order import StartOrder
+from gpudev.adapters.local.devserver.launcher import Launcher
+from gpudev.adapters.local.devserver.order import StartOrder
+from gpudev.adapters.local.nodes.fleet import Fleet
+from gpudev.adapters.local.nodes.gpu import LocalGpu
 from gpudev.adapters.local.record import Record
 from gpudev.adapters.local.records import Records
+from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.adapters.local.ssh_port import bind_any_port
 from gpudev.adapters.local.state_lock import StateLock
 from gpudev.adapters.local.upkeep import Surroundings, Upkeep, pause_after

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import signal
 
-from gpudev.adapters.local.descendants import end_strays
-from gpudev.adapters.local.identity import holding
-from gpudev.adapters.local.isolation import Isolation
+from gpudev.adapters.local.processes.descendants import end_strays
+from gpudev.adapters.local.processes.identity import holding
 from gpudev.adapters.local.record import ServerProcesses
+from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.domain.errors import ClusterUnavailable
 from gpudev.domain.names import ReservationId
 

@@ -12,9 +12,9 @@ import stat
 from collections.abc import Iterable
 from pathlib import Path
 
-from gpudev.adapters.local.descendants import find_strays
-from gpudev.adapters.local.isolation import Isolation
+from gpudev.adapters.local.processes.descendants import find_strays
 from gpudev.adapters.local.record import ServerProcesses
+from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.domain.names import ReservationId
 
 _TERMINALS = "dev/pts"

@@ -11,9 +11,9 @@ from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import Any
 
-from gpudev.adapters.local.gpu import LocalGpu
-from gpudev.adapters.local.identity import ProcessIdentity
-from gpudev.adapters.local.isolation import Isolation
+from gpudev.adapters.local.nodes.gpu import LocalGpu
+from gpudev.adapters.local.processes.identity import ProcessIdentity
+from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.domain.catalogue import Share
 from gpudev.domain.names import NodeName, ReservationId, id8
 from gpudev.domain.server import ServerSpec

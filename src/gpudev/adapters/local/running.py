@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from gpudev.adapters.local.identity import HeldProcess, hold
+from gpudev.adapters.local.processes.identity import HeldProcess, hold
 from gpudev.adapters.local.record import ServerProcesses
 
 

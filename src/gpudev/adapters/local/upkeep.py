@@ -15,13 +15,13 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from gpudev.adapters.local.devserver import banner_of
+from gpudev.adapters.local.devserver.devserver import banner_of
+from gpudev.adapters.local.devserver.launcher import Launcher, StartFailed
+from gpudev.adapters.local.devserver.order import StartOrder
 from gpudev.adapters.local.ending import end_server
-from gpudev.adapters.local.fleet import Fleet
-from gpudev.adapters.local.gpu import LocalGpu
-from gpudev.adapters.local.launcher import Launcher, StartFailed
 from gpudev.adapters.local.messages import write_to_terminals
-from gpudev.adapters.local.order import StartOrder
+from gpudev.adapters.local.nodes.fleet import Fleet
+from gpudev.adapters.local.nodes.gpu import LocalGpu
 from gpudev.adapters.local.record import Record
 from gpudev.adapters.local.records import ServerFiles
 from gpudev.adapters.local.running import RunningServer, find_running

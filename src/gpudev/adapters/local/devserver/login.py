@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gpudev.adapters.local.terminal import (
+from gpudev.adapters.local.devserver.terminal import (
     TerminalRequest,
     TerminalSize,
     become_controlling_terminal,

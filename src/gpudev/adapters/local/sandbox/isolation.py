@@ -38,7 +38,7 @@ def probe_isolation() -> Isolation:
     A sandbox is really made and entered, in the mode that would be used: that bubblewrap is installed
     says little, since user namespaces or mounts may be forbidden.
     """
-    program = [sys.executable, "-P", "-m", "gpudev.adapters.local.sandbox_probe"]
+    program = [sys.executable, "-P", "-m", "gpudev.adapters.local.sandbox.sandbox_probe"]
     try:
         done = subprocess.run(program, capture_output=True, timeout=_PROBE_SECONDS, check=False)
     except subprocess.TimeoutExpired:

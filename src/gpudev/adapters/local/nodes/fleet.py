@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gpudev.adapters.local import nvml
-from gpudev.adapters.local.fleet_file import NodeGroup, read_fleet_file
-from gpudev.adapters.local.gpu import LocalGpu
-from gpudev.adapters.local.nvml import DetectedGpu
+from gpudev.adapters.local.nodes import nvml
+from gpudev.adapters.local.nodes.fleet_file import NodeGroup, read_fleet_file
+from gpudev.adapters.local.nodes.gpu import LocalGpu
+from gpudev.adapters.local.nodes.nvml import DetectedGpu
 from gpudev.domain.catalogue import CPU_SLOTS_PER_NODE, DEFAULT_CATALOGUE, Catalogue, GpuType
 from gpudev.domain.errors import Invalid
 from gpudev.domain.names import NodeName

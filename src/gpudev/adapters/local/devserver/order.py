@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpudev.adapters.local.isolation import Isolation
+from gpudev.adapters.local.sandbox.isolation import Isolation
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""`python -m gpudev.adapters.local.zygote DESCRIPTOR`: has everything imported, and forks dev servers.
+"""A program, given a socket's descriptor: it has everything imported, and forks dev servers.
 
 Importing an SSH server takes six times as long as starting a sandbox, so it is done once. The zygote
 holds no secrets and no locks, and it does nothing but fork: an order comes in on its socket with the
@@ -14,8 +14,8 @@ import signal
 import socket
 import sys
 
-from gpudev.adapters.local.keeper import keep
-from gpudev.adapters.local.order import HELLO, OrderDescriptors, StartOrder
+from gpudev.adapters.local.devserver.keeper import keep
+from gpudev.adapters.local.devserver.order import HELLO, OrderDescriptors, StartOrder
 
 MAX_ORDER_BYTES = 64 * 1024
 _DESCRIPTORS = 2

@@ -1,4 +1,4 @@
-"""`python -m gpudev.adapters.local.sandbox_probe`: ends with 0 if a sandbox can be made and entered here.
+"""A program that ends with 0 if a sandbox can be made and entered here.
 
 A program of its own because entering namespaces is for a process with one thread that ends soon after.
 """
@@ -10,8 +10,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from gpudev.adapters.local.holder import Namespaces, SandboxFailed, enter_sandbox, start_holder
-from gpudev.adapters.local.sandbox import Sandbox, choose_user_id
+from gpudev.adapters.local.sandbox.holder import Namespaces, SandboxFailed, enter_sandbox, start_holder
+from gpudev.adapters.local.sandbox.sandbox import Sandbox, choose_user_id
 
 
 def main() -> int:

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import asyncssh
 
-from gpudev.adapters.local.descriptors import read_some, write_all
-from gpudev.adapters.local.environment import Account
-from gpudev.adapters.local.login import Login, Program, start_on_pipes, start_on_terminal
-from gpudev.adapters.local.terminal import TerminalRequest
+from gpudev.adapters.local.devserver.environment import Account
+from gpudev.adapters.local.devserver.login import Login, Program, start_on_pipes, start_on_terminal
+from gpudev.adapters.local.devserver.terminal import TerminalRequest
+from gpudev.adapters.local.processes.descriptors import read_some, write_all
 
 _NOT_STARTED = 255
 _READ_SIZE = 64 * 1024

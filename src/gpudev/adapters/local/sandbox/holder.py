@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from gpudev.adapters.local import linux
-from gpudev.adapters.local.sandbox import HOME, Sandbox, bubblewrap_arguments, etc_files
+from gpudev.adapters.local.processes import linux
+from gpudev.adapters.local.sandbox.sandbox import HOME, Sandbox, bubblewrap_arguments, etc_files
 
 _SECONDS_TO_START = 15
 _BUBBLEWRAP = "bwrap"

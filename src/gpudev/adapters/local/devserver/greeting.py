@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from gpudev.adapters.local.environment import Account, is_simulated
-from gpudev.adapters.local.isolation import Isolation
+from gpudev.adapters.local.devserver.environment import Account, is_simulated
 from gpudev.adapters.local.record import Record
+from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.domain.names import id8
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import structlog
 
-from gpudev.adapters.local.descriptors import read_some
-from gpudev.adapters.local.order import HELLO, SERVING, OrderDescriptors, StartOrder
+from gpudev.adapters.local.devserver.order import HELLO, SERVING, OrderDescriptors, StartOrder
+from gpudev.adapters.local.processes.descriptors import read_some
 
 _log = structlog.get_logger(__name__)
 
@@ -138,7 +138,7 @@ def _start_program(
     environment = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
     with log_path.open("ab") as log:
         return subprocess.Popen(
-            [sys.executable, "-P", "-m", f"gpudev.adapters.local.{module}", *arguments],
+            [sys.executable, "-P", "-m", f"{__package__}.{module}", *arguments],
             env=environment,
             cwd="/",
             stdin=subprocess.DEVNULL,

@@ -24,10 +24,15 @@ from urllib.parse import quote, urlencode
 import asyncpg
 import structlog
 
-from gpudev.adapters.local.child_process import ChildProcess
-from gpudev.adapters.local.postgres_data import ROLE, make_data
-from gpudev.adapters.local.postgres_folder import SOCKET_PORT, PostgresFolder
-from gpudev.adapters.local.postgres_programs import ENVIRONMENT, Account, choose_account, find_programs
+from gpudev.adapters.local.database.child_process import ChildProcess
+from gpudev.adapters.local.database.postgres_data import ROLE, make_data
+from gpudev.adapters.local.database.postgres_folder import SOCKET_PORT, PostgresFolder
+from gpudev.adapters.local.database.postgres_programs import (
+    ENVIRONMENT,
+    Account,
+    choose_account,
+    find_programs,
+)
 from gpudev.domain.errors import GpuDevError, StoreUnavailable
 
 _log = structlog.get_logger(__name__)

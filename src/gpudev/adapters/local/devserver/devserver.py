@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import asyncssh
 from typing_extensions import override
 
-from gpudev.adapters.local.sessions import Session, SessionSettings
+from gpudev.adapters.local.devserver.sessions import Session, SessionSettings
 from gpudev.domain.server import LOGIN
 
 _log = logging.getLogger(__name__)

@@ -29,7 +29,7 @@ def _make_directory(directory: Path, owner: int | None) -> None:
 
 
 def _copy_skeleton(name: str, target: Path, owner: int | None) -> None:
-    source = resources.files("gpudev.adapters.local") / "skeleton" / f"dot{name}"
+    source = resources.files("gpudev.adapters.local.devserver") / "skeleton" / f"dot{name}"
     target.write_bytes(source.read_bytes())
     if owner is not None:
         os.chown(target, owner, owner)

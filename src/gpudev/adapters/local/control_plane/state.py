@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from gpudev.adapters.local.identity import ProcessIdentity, identify
+from gpudev.adapters.local.processes.identity import ProcessIdentity, identify
 from gpudev.domain.errors import Conflict, Defect, Invalid
 
 _SECRET_BYTES = 32

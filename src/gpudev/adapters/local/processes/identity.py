@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from gpudev.adapters.local.descriptors import wait_readable
+from gpudev.adapters.local.processes.descriptors import wait_readable
 
 _DEAD_STATES = "ZXx"
 _STATE_FIELD = 0

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gpudev.adapters.local.readiness import ENVIRONMENT_NAME, ReadyPipe
+from gpudev.adapters.local.control_plane.readiness import ENVIRONMENT_NAME, ReadyPipe
 from gpudev.domain.errors import GpuDevError
 
 _SHORT_LIFE_SECONDS = 10.0

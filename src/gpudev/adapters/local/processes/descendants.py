@@ -8,7 +8,7 @@ import signal
 import time
 from pathlib import Path
 
-from gpudev.adapters.local.identity import find_parent, identify, list_pids
+from gpudev.adapters.local.processes.identity import find_parent, identify, list_pids
 from gpudev.domain.errors import ClusterUnavailable
 from gpudev.domain.names import ReservationId
 

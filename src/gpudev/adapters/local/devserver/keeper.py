@@ -17,21 +17,22 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from gpudev.adapters.local import linux, preload  # noqa: F401 - preload is imported for its effect
-from gpudev.adapters.local.descendants import end_descendants
-from gpudev.adapters.local.devserver import DevServer, serve
+from gpudev.adapters.local.devserver import preload  # noqa: F401 - imported for its effect
+from gpudev.adapters.local.devserver.devserver import DevServer, serve
+from gpudev.adapters.local.devserver.environment import Account, build_environment, choose_shell
+from gpudev.adapters.local.devserver.greeting import compose_greeting
+from gpudev.adapters.local.devserver.homes import prepare_home, prepare_workspace
+from gpudev.adapters.local.devserver.order import SERVING, OrderDescriptors, StartOrder
+from gpudev.adapters.local.devserver.sessions import SessionSettings
 from gpudev.adapters.local.ending import end_server
-from gpudev.adapters.local.environment import Account, build_environment, choose_shell
-from gpudev.adapters.local.greeting import compose_greeting
-from gpudev.adapters.local.holder import Namespaces, enter_sandbox, start_holder
-from gpudev.adapters.local.homes import prepare_home, prepare_workspace
-from gpudev.adapters.local.identity import ProcessIdentity, identify
-from gpudev.adapters.local.isolation import Isolation
-from gpudev.adapters.local.order import SERVING, OrderDescriptors, StartOrder
+from gpudev.adapters.local.processes import linux
+from gpudev.adapters.local.processes.descendants import end_descendants
+from gpudev.adapters.local.processes.identity import ProcessIdentity, identify
 from gpudev.adapters.local.record import Record, ServerProcesses
 from gpudev.adapters.local.records import Records, ServerFiles
-from gpudev.adapters.local.sandbox import HOME, WORKSPACE, Sandbox, choose_user_id
-from gpudev.adapters.local.sessions import SessionSettings
+from gpudev.adapters.local.sandbox.holder import Namespaces, enter_sandbox, start_holder
+from gpudev.adapters.local.sandbox.isolation import Isolation
+from gpudev.adapters.local.sandbox.sandbox import HOME, WORKSPACE, Sandbox, choose_user_id
 from gpudev.domain.errors import Defect
 from gpudev.domain.server import LOGIN
 
@@ -215,7 +216,7 @@ def _speak_into(log: Path) -> None:
 
 
 def main() -> int:
-    """`python -m gpudev.adapters.local.keeper ORDER LISTENER STATUS`, in a session of its own."""
+    """`python -m gpudev.adapters.local.devserver.keeper ORDER LISTENER STATUS`, in a session of its own."""
     order, listener, status = sys.argv[1:]
     if os.fork() != 0:
         return 0

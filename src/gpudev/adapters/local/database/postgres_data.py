@@ -10,9 +10,9 @@ import os
 import shutil
 from pathlib import Path
 
-from gpudev.adapters.local.child_process import ChildProcess
-from gpudev.adapters.local.postgres_folder import PostgresFolder
-from gpudev.adapters.local.postgres_programs import (
+from gpudev.adapters.local.database.child_process import ChildProcess
+from gpudev.adapters.local.database.postgres_folder import PostgresFolder
+from gpudev.adapters.local.database.postgres_programs import (
     ENVIRONMENT,
     Account,
     find_programs,

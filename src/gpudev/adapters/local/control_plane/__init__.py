@@ -1,0 +1,1 @@
+"""What keeps the control plane of one machine running."""

@@ -1,0 +1,1 @@
+"""PostgreSQL as a child of ours: no installation, no service, no port."""

@@ -1,0 +1,1 @@
+"""A dev server: how it is started, and what runs inside it."""

@@ -1,0 +1,1 @@
+"""The nodes that this machine plays: its own GPUs, or simulated ones."""

@@ -1,0 +1,1 @@
+"""What Linux knows of processes: identities that last, descendants, descriptors, namespaces."""

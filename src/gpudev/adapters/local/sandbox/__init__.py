@@ -1,0 +1,1 @@
+"""How dev servers are kept apart."""

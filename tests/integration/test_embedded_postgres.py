@@ -241,6 +241,32 @@ async def test_a_supervised_server_is_started_again_until_it_is_stopped(folder: 
             await supervision
 
 
+def read_log(folder: Path) -> str:
+    return (folder / "postgres.log").read_text()
+
+
+def move(file: Path, target: Path) -> Path:
+    return file.rename(target)
+
+
+async def test_a_supervised_server_that_cannot_start_for_a_while_is_tried_again(folder: Path) -> None:
+    """A disk that is full, say; here a file is missing until somebody puts it back."""
+    async with EmbeddedPostgres(folder) as server:
+        supervision = asyncio.create_task(server.supervise())
+        needed = folder / "data" / "PG_VERSION"
+        aside = move(needed, folder / "aside")
+        assert server.pid is not None
+        os.kill(server.pid, signal.SIGKILL)
+        await until(lambda: "PG_VERSION" in read_log(folder))
+        move(aside, needed)
+        await until(lambda: server.pid is not None)
+        await server.start()
+        assert await query(server.dsn, "SELECT 1") == 1
+        await server.stop()
+        async with asyncio.timeout(DEADLINE_S):
+            await supervision
+
+
 async def test_the_server_ends_when_its_parent_is_killed_and_the_next_start_works(folder: Path) -> None:
     with parent_process(folder) as parent:
         pid = ready_server_of(parent)

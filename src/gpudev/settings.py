@@ -65,6 +65,41 @@ class ApiSettings(BaseSettings):
     """How long an API key lives, in hours."""
 
 
+class AwsSettings(BaseSettings):
+    """Amazon Web Services, and who may log in by them."""
+
+    model_config = _CONFIG
+
+    region: str = Field("us-east-2", validation_alias="AWS_REGION", pattern=r"^[a-z0-9-]+$")
+    """Region of AWS that the server works in."""
+    allowed_accounts: str = Field("", validation_alias="ALLOWED_AWS_ACCOUNTS", pattern=r"^[0-9, ]*$")
+    """Accounts whose people may log in, separated by commas. Empty: the server's own account, which it asks
+    AWS for; if it has none, AWS login is off. With `GPU_DEV_STATE_DIR`, empty is off."""
+    allowed_role: str = Field("SSOCloudDevGpuReservation", validation_alias="ALLOWED_AWS_ROLE", min_length=1)
+    """The role that those who log in must have."""
+    public_names: str = Field("", validation_alias="GPU_DEV_PUBLIC_NAMES")
+    """Host names of the addresses by which clients know this API, separated by commas. A login signed for
+    another name is refused. Empty: `localhost` where the API listens on this machine only, else none."""
+    sts_endpoint: str = Field(
+        "", validation_alias="GPU_DEV_STS_ENDPOINT", pattern=r"^(https?://[^/?#@]+/?)?$"
+    )
+    """Address of the one STS to ask who somebody is. Empty: those of AWS."""
+    accepts_credentials: bool = Field(True, validation_alias="GPU_DEV_ACCEPT_AWS_CREDENTIALS")
+    """Whether a login may hold AWS credentials themselves, as clients of version 0.3 send them."""
+
+    @property
+    def accounts(self) -> frozenset[str]:
+        return _split(self.allowed_accounts)
+
+    @property
+    def names(self) -> frozenset[str]:
+        return _split(self.public_names.lower())
+
+
+def _split(text: str) -> frozenset[str]:
+    return frozenset(part.strip() for part in text.split(",") if part.strip())
+
+
 class TimeSettings(BaseSettings):
     """What happens because a clock moved."""
 
@@ -131,6 +166,7 @@ class Settings:
 
     database: DatabaseSettings = field(default_factory=DatabaseSettings)
     api: ApiSettings = field(default_factory=ApiSettings)
+    aws: AwsSettings = field(default_factory=AwsSettings)
     time: TimeSettings = field(default_factory=TimeSettings)
     local: LocalSettings = field(default_factory=LocalSettings)
     process: ProcessSettings = field(default_factory=ProcessSettings)
@@ -139,6 +175,7 @@ class Settings:
 GROUPS: tuple[type[BaseSettings], ...] = (
     DatabaseSettings,
     ApiSettings,
+    AwsSettings,
     TimeSettings,
     LocalSettings,
     ProcessSettings,

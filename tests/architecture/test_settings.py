@@ -25,7 +25,8 @@ def describe(group: type[BaseSettings]) -> str:
     for field in group.model_fields.values():
         is_said = not field.default_factory and field.default not in {None, "", -1}
         default = f"`{field.default}`" if is_said else ""
-        rows.append(f"| `{field.validation_alias}` | {default} | {field.description} |")
+        meaning = " ".join((field.description or "").split())
+        rows.append(f"| `{field.validation_alias}` | {default} | {meaning} |")
     return "\n".join(rows) + "\n"
 
 

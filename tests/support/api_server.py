@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from gpudev.adapters.local.control_plane.state import StateFolder
@@ -69,8 +70,13 @@ class ApiServer:
 
 
 @contextmanager
-def running_api(dsn: str, state_dir: Path) -> Iterator[ApiServer]:
-    """A process that serves a socket of ours: a call that comes before it is ready simply waits."""
+def running_api(
+    dsn: str, state_dir: Path, changes: Mapping[str, str | None] = MappingProxyType({})
+) -> Iterator[ApiServer]:
+    """A process that serves a socket of ours: a call that comes before it is ready simply waits.
+
+    `changes` are further settings, or None for one to leave out.
+    """
     state = StateFolder(state_dir)
     state.prepare()
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -83,9 +89,10 @@ def running_api(dsn: str, state_dir: Path) -> Iterator[ApiServer]:
             "GPU_DEV_API_PORT": str(port),
             "GPU_DEV_API_FD": str(listener.fileno()),
         }
+        changed = {**os.environ, **settings, **changes}
         process = subprocess.Popen(
             [sys.executable, "-m", "gpudev.cli.main", "server", "api"],
-            env={**os.environ, **settings},
+            env={name: value for name, value in changed.items() if value is not None},
             pass_fds=(listener.fileno(),),
         )
         try:

@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+from typing import Annotated
+
 from fastapi import APIRouter, Response
+from pydantic import Field
 
 from gpudev.api.context import App
 from gpudev.api.encoding import json_response
-from gpudev.app.login import LoginProof
+from gpudev.app.login import IssuedKey, LoginProof
 from gpudev.domain.errors import NotFound
+from gpudev.ports.identity import AwsCredentials, Evidence, SignedRequest
 from gpudev.wire.cluster import LocalLoginRequest, LoginResponse
+from gpudev.wire.identity import SignedLogin
 
 router = APIRouter(prefix="/v1/auth", tags=["identity"])
+
+# They go into headers of HTTP, so nothing that could end a header may be in them.
+AccessKeyId = Annotated[str, Field(min_length=16, max_length=128, pattern=r"^[A-Za-z0-9_]+$")]
+SecretAccessKey = Annotated[str, Field(min_length=40, max_length=128)]
+SessionToken = Annotated[str, Field(min_length=100, max_length=2048, pattern=r"^[\x21-\x7e]+$")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CredentialsLogin:
+    """What clients of version 0.3 send. Ours signs on the user's machine instead: `SignedLogin`."""
+
+    aws_access_key_id: AccessKeyId
+    aws_secret_access_key: SecretAccessKey = field(repr=False)
+    aws_session_token: SessionToken | None = field(default=None, repr=False)
 
 
 @router.post("/local-login", response_model=LoginResponse)
@@ -19,12 +39,37 @@ async def local_login(app: App, body: LocalLoginRequest) -> Response:
     if app.local_login is None:
         raise NotFound("This server has no local login.", hint="Log in with: gpu-dev login")
     key = await app.local_login(LoginProof(body.timestamp, body.nonce, body.proof))
+    return _answer(key, app.local_login.issue_key.ttl_hours)
+
+
+@router.post("/aws-login", response_model=LoginResponse)
+async def aws_login(app: App, body: SignedLogin | CredentialsLogin) -> Response:
+    """Log in as whoever AWS says one is: by a signed request, or by the credentials themselves."""
+    if app.aws_login is None:
+        raise NotFound(
+            "AWS login is off: this server runs on one machine, for its owner.",
+            hint="Operators turn it on by naming the accounts that may log in with ALLOWED_AWS_ACCOUNTS.",
+            code="aws_login_off",
+        )
+    given = await app.aws_login(_evidence_of(body))
+    return _answer(given.key, app.aws_login.issue_key.ttl_hours, given.arn)
+
+
+def _evidence_of(body: SignedLogin | CredentialsLogin) -> Evidence:
+    if isinstance(body, SignedLogin):
+        request = body.sts_request
+        return SignedRequest(request.url, request.headers, request.body)
+    return AwsCredentials(body.aws_access_key_id, body.aws_secret_access_key, body.aws_session_token)
+
+
+def _answer(key: IssuedKey, ttl_hours: int, aws_arn: str | None = None) -> Response:
     answer = LoginResponse(
         api_key=key.api_key,
         key_prefix=key.prefix,
         user_id=key.user.user_id,
         username=key.user.username,
+        aws_arn=aws_arn,
         expires_at=key.expires_at,
-        ttl_hours=app.local_login.issue_key.ttl_hours,
+        ttl_hours=ttl_hours,
     )
     return json_response(answer, headers={"Cache-Control": "no-store"})

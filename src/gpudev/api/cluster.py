@@ -50,6 +50,7 @@ async def cluster_status(app: App, _caller: Caller) -> Response:
 
 
 @router.get("/me", response_model=WhoAmI)
-async def who_am_i(caller: Caller) -> Response:
+async def who_am_i(app: App, caller: Caller) -> Response:
     """The user that the API key belongs to."""
-    return json_response(WhoAmI(user_id=caller.user_id, username=caller.username))
+    arn = await app.identities.find_arn(caller.user_id)
+    return json_response(WhoAmI(user_id=caller.user_id, username=caller.username, aws_arn=arn))

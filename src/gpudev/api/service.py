@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gpudev import __version__
 from gpudev.api import auth, cluster, errors, health, jobs
+from gpudev.api.body_limit import BodyLimit
 from gpudev.app.application import Application
 from gpudev.telemetry import REQUESTS
 
@@ -29,6 +30,7 @@ def make_service(application: Application) -> FastAPI:
     )
     service.state.application = application
     errors.install(service)
+    service.add_middleware(BodyLimit)
     service.add_middleware(Stopwatch)
     for module in (jobs, cluster, auth, health):
         service.include_router(module.router)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gpudev.app.aws_login import AwsLogin
 from gpudev.app.cancel import Cancel
 from gpudev.app.find import Find, FindOperation
 from gpudev.app.follow import EventHub, Follow
@@ -11,6 +12,7 @@ from gpudev.app.login import Authenticate, LocalLogin
 from gpudev.app.reserve import Reserve
 from gpudev.domain.catalogue import Catalogue
 from gpudev.ports.clock import Clock
+from gpudev.ports.identity import Identities
 from gpudev.ports.queue import MessageQueue
 from gpudev.ports.store import GpuTypes, Health, Reservations
 
@@ -25,6 +27,9 @@ class Application:
     authenticate: Authenticate
     local_login: LocalLogin | None
     """None where the server is not somebody's own machine."""
+    aws_login: AwsLogin | None
+    """None where nobody may log in by AWS."""
+    identities: Identities
     hub: EventHub
     reservations: Reservations
     gpu_types: GpuTypes

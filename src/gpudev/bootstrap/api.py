@@ -20,6 +20,7 @@ from gpudev.app.find import Find, FindOperation
 from gpudev.app.follow import EventHub, Follow
 from gpudev.app.login import Authenticate, IssueKey, LocalLogin
 from gpudev.app.reserve import Reserve
+from gpudev.bootstrap.aws_login import make_aws_login
 from gpudev.bootstrap.foundation import (
     Stores,
     SystemClock,
@@ -63,6 +64,7 @@ def make_application(settings: Settings, stores: Stores) -> Application:
     clock = SystemClock()
     catalogue = offered_catalogue(settings)
     hub = EventHub(stores.signals)
+    local_login = _make_local_login(settings, stores, clock)
     return Application(
         reserve=Reserve(stores.reservations, catalogue, clock),
         find=Find(stores.reservations),
@@ -70,7 +72,9 @@ def make_application(settings: Settings, stores: Stores) -> Application:
         cancel=Cancel(stores.operations, clock),
         follow=Follow(stores.reservations, hub),
         authenticate=Authenticate(stores.users, clock),
-        local_login=_make_local_login(settings, stores, clock),
+        local_login=local_login,
+        aws_login=make_aws_login(settings, stores, clock, local_login),
+        identities=stores.identities,
         hub=hub,
         reservations=stores.reservations,
         gpu_types=stores.gpu_types,

@@ -17,6 +17,7 @@ from gpudev.adapters.local.sandbox.isolation import Isolation, probe_isolation
 from gpudev.adapters.postgres.admissions import PostgresAdmissions
 from gpudev.adapters.postgres.gpu_types import PostgresGpuTypes
 from gpudev.adapters.postgres.health import PostgresHealth
+from gpudev.adapters.postgres.identities import PostgresIdentities
 from gpudev.adapters.postgres.migrate import migrate
 from gpudev.adapters.postgres.operations import PostgresOperations
 from gpudev.adapters.postgres.pgmq import PgmqQueue
@@ -45,6 +46,7 @@ class Stores:
     admissions: PostgresAdmissions
     gpu_types: PostgresGpuTypes
     users: PostgresUsers
+    identities: PostgresIdentities
     queue: PgmqQueue
     signals: PostgresSignals
     health: PostgresHealth
@@ -58,6 +60,7 @@ class Stores:
             admissions=PostgresAdmissions(database),
             gpu_types=PostgresGpuTypes(database),
             users=PostgresUsers(database),
+            identities=PostgresIdentities(database),
             queue=PgmqQueue(database),
             signals=PostgresSignals(database.dsn),
             health=PostgresHealth(database),

@@ -21,6 +21,7 @@ COMMANDS = {
     "cancel": Entry("gpudev.cli.commands.cancel", "End reservations and give their GPUs back."),
     "avail": Entry("gpudev.cli.commands.avail", "Show which GPUs are free (also: availability)."),
     "status": Entry("gpudev.cli.commands.status", "Show the whole cluster at a glance."),
+    "login": Entry("gpudev.cli.commands.login", "Log in again, and show as whom."),
     "whoami": Entry("gpudev.cli.commands.whoami", "Show who you are, and to which server."),
     "up": Entry("gpudev.cli.commands.up", "Run gpu-dev on this machine."),
     "down": Entry("gpudev.cli.commands.down", "Stop gpu-dev on this machine."),

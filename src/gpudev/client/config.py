@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,6 +22,18 @@ from gpudev.client.errors import BrokenFile, Unreachable, Usage
 from gpudev.client.files import read_json_object, write_private
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+DEFAULT_REGION = "us-east-2"
+
+
+@dataclass(frozen=True, slots=True)
+class AwsPlace:
+    """Which STS to sign a login for."""
+
+    region: str = DEFAULT_REGION
+    sts_endpoint: str | None = None
+    """Instead of that of AWS in the region."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +45,7 @@ class Surroundings:
     api_url: str | None = None
     wants_plain_output: bool = False
     """No colour and no moving lines: `NO_COLOR` or `CI` is set, or the terminal is a dumb one."""
+    aws: AwsPlace = AwsPlace()
 
     @property
     def state_dir(self) -> Path:
@@ -55,6 +68,8 @@ class Target:
     environment: str
     api_url: str
     login_file: Path | None = None
+    """Of a server on this machine. Without it, one logs in by AWS."""
+    aws: AwsPlace = AwsPlace()
 
 
 def read_surroundings(environ: Mapping[str, str] = os.environ) -> Surroundings:
@@ -66,11 +81,19 @@ def read_surroundings(environ: Mapping[str, str] = os.environ) -> Surroundings:
         api_url=environ.get("GPU_DEV_API_URL") or None,
         wants_plain_output=bool(environ.get("NO_COLOR") or environ.get("CI"))
         or environ.get("TERM") == "dumb",
+        aws=AwsPlace(
+            region=environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION") or DEFAULT_REGION,
+            sts_endpoint=environ.get("AWS_ENDPOINT_URL_STS") or None,
+        ),
     )
 
 
 def find_target(surroundings: Surroundings) -> Target:
     """The server that the user means."""
+    return replace(_find_described(surroundings), aws=surroundings.aws)
+
+
+def _find_described(surroundings: Surroundings) -> Target:
     content = read_json_object(surroundings.config_file)
     targets = _list_environments(content, surroundings.config_file)
     if surroundings.api_url:

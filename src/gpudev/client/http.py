@@ -89,6 +89,11 @@ class Http:
         self.close()
 
     @property
+    def host(self) -> str:
+        """The host name that the client was configured with, in lower case."""
+        return self._host
+
+    @property
     def authority(self) -> str:
         """`host:port` as the client was configured with, the default port written out."""
         host = f"[{self._host}]" if ":" in self._host else self._host

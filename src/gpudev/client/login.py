@@ -1,6 +1,7 @@
-"""Logging in to a server on this machine: proof that we can read a file of its owner.
+"""Logging in: to a server on this machine by proof that we can read a file of its owner, elsewhere by AWS.
 
-The file's contents never leave this process; see `wire.cluster.LocalLoginRequest` for the proof.
+The file's contents never leave this process; see `wire.cluster.LocalLoginRequest` for the proof. Neither do
+AWS credentials; see `wire.identity.StsRequest`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import os
 import time
 from pathlib import Path
 
-from gpudev.client import codec
+from gpudev.client import aws, codec
 from gpudev.client.config import Target
 from gpudev.client.errors import LoginFailed, Unreachable, error_of
 from gpudev.client.http import Http, Request
@@ -20,14 +21,15 @@ NONCE_BYTES = 16
 
 
 def log_in(http: Http, target: Target) -> LoginResponse:
-    if target.login_file is None:
-        raise LoginFailed(
-            f"There is no way known to log in to {target.api_url}.",
-            hint="A server on this machine writes its login into the configuration: gpu-dev up",
-            code="no_login",
-        )
-    proof = prove(_read_secret(target.login_file), http.authority, int(time.time()))
-    response = http.send(Request("POST", "/v1/auth/local-login", codec.dumps(proof).encode()))
+    """By the login file where the environment has one, else by AWS."""
+    if target.login_file is not None:
+        proof = prove(_read_secret(target.login_file), http.authority, int(time.time()))
+        return _send(http, "/v1/auth/local-login", proof)
+    return _send(http, "/v1/auth/aws-login", aws.sign_login(http.host, target.aws))
+
+
+def _send(http: Http, path: str, evidence: object) -> LoginResponse:
+    response = http.send(Request("POST", path, codec.dumps(evidence).encode()))
     if not response.is_ok:
         raise error_of(response.status, response.body)
     return codec.loads(LoginResponse, response.body)

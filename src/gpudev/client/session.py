@@ -15,7 +15,7 @@ from gpudev.client.credentials import Credentials
 from gpudev.client.errors import NotActive, error_of
 from gpudev.client.http import Http, Request, Response
 from gpudev.client.login import log_in
-from gpudev.wire.cluster import AvailabilityResponse, ClusterStatus, WhoAmI
+from gpudev.wire.cluster import AvailabilityResponse, ClusterStatus, LoginResponse, WhoAmI
 from gpudev.wire.jobs import (
     ActionResponse,
     JobDetail,
@@ -47,6 +47,13 @@ class Client:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def log_in(self) -> LoginResponse:
+        """Log in anew, whatever key there is, and keep the new one. Other calls do it when they must."""
+        answer = log_in(self._http, self.target)
+        self._credentials.keep_key(self.target.api_url, answer.api_key, answer.expires_at)
+        self._key = answer.api_key
+        return answer
 
     def reserve(self, request: SubmitRequest, *, idempotency_key: str | None = None) -> SubmitResponse:
         """Ask for GPUs. With the same key, asking twice is one request."""
@@ -137,7 +144,7 @@ class Client:
     def _call(self, kind: type[T], request: Request) -> T:
         response = self._http.send(self._signed(request))
         if response.status == UNAUTHENTICATED:
-            self._log_in()
+            self.log_in()
             response = self._http.send(self._signed(request))
         _check(response)
         return codec.loads(kind, response.body)
@@ -150,7 +157,7 @@ class Client:
         with contextlib.ExitStack() as opened:
             stream = opened.enter_context(self._http.stream(self._signed(request), silence_seconds))
             if stream.status == UNAUTHENTICATED:
-                self._log_in()
+                self.log_in()
                 stream = opened.enter_context(self._http.stream(self._signed(request), silence_seconds))
             if stream.status != OK:
                 _check(stream.read())
@@ -160,14 +167,9 @@ class Client:
         if self._key is None:
             self._key = self._credentials.find_key(self.target.api_url, datetime.now(UTC))
         if self._key is None:
-            self._log_in()
+            self.log_in()
         headers = {**request.headers, "Authorization": f"Bearer {self._key}"}
         return Request(request.method, request.path, request.body, headers, request.may_repeat)
-
-    def _log_in(self) -> None:
-        answer = log_in(self._http, self.target)
-        self._credentials.keep_key(self.target.api_url, answer.api_key, answer.expires_at)
-        self._key = answer.api_key
 
 
 def connect(surroundings: Surroundings | None = None) -> Client:

@@ -12,6 +12,7 @@
     ├── Unavailable          a part we need does not answer; asking again later may work
     │   ├── StoreUnavailable
     │   ├── ClusterUnavailable
+    │   ├── IdentityUnavailable
     │   └── NoCapacity       the cluster answers, and there is no room
     ├── Stale                somebody else moved first; drop the result and look again
     └── Defect               an error of ours
@@ -77,6 +78,10 @@ class StoreUnavailable(Unavailable):
 
 class ClusterUnavailable(Unavailable):
     default_code = "cluster_unavailable"
+
+
+class IdentityUnavailable(Unavailable):
+    default_code = "identity_unavailable"
 
 
 class NoCapacity(Unavailable):

@@ -107,7 +107,10 @@ class NewKey:
 
 class Users(Protocol):
     async def upsert(self, username: str) -> User:
-        """The user of this name, made if new. A disabled user stays disabled."""
+        """The user of this name who has no identity elsewhere, made if new. A disabled user stays disabled.
+
+        `NotAllowed` if the name belongs to an identity; see `ports.identity`.
+        """
         ...
 
     async def find_by_key(self, key_hash: bytes, now: datetime) -> User | None:

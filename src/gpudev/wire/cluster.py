@@ -67,12 +67,15 @@ class LoginResponse:
     username: str
     expires_at: datetime
     ttl_hours: int
+    aws_arn: str | None = None
+    """Who one is by the word of AWS, after a login by AWS."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhoAmI:
     user_id: int
     username: str
+    aws_arn: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from gpudev.client import codec, ssh
 from gpudev.client.config import read_surroundings
 from gpudev.client.session import ENDED, LIVE
 from gpudev.wire.jobs import JobDetail
-from tests.support.fake_api import FakeApi, Reply
+from tests.support.fake_api import FakeApi, Reply, login_answer
 from tests.support.wire_values import A_JOB, ACTIVE, AVAILABILITY, STATUS
 from tests.unit.cli.conftest import GpuDev
 
@@ -114,6 +114,25 @@ def test_status(gpu_dev: GpuDev, api: FakeApi) -> None:
     api.on("GET", "/v1/cluster/status", Reply(body=codec.encode(STATUS)))
     assert "Note: The t4 GPUs are simulated: they do not exist." in gpu_dev("status").out
     assert json.loads(gpu_dev("status", "--json").out) == codec.encode(STATUS)
+
+
+def test_whoami_by_aws(gpu_dev: GpuDev, api: FakeApi) -> None:
+    arn = "arn:aws:sts::123456789012:assumed-role/Developers/ada"
+    api.on("GET", "/v1/me", Reply(body={"user_id": 1, "username": "ada", "aws_arn": arn}))
+    assert gpu_dev("whoami").out == f"ada at {api.url} (environment local)\nby AWS: {arn}\n"
+    assert json.loads(gpu_dev("whoami", "--json").out)["aws_arn"] == arn
+
+
+def test_login_gets_a_new_key_and_does_not_show_it(gpu_dev: GpuDev, api: FakeApi) -> None:
+    first, second = (Reply(body=login_answer(f"key-of-the-{which}-login")) for which in ("first", "second"))
+    api.on("POST", "/v1/auth/local-login", first, second)
+    assert gpu_dev("login").out == f"ada at {api.url} (environment local)\n"
+    shown = json.loads(gpu_dev("login", "--json").out)
+    assert "api_key" not in shown
+    assert shown["username"] == "ada"
+    api.on("GET", "/v1/me", Reply(body={"user_id": 1, "username": "ada"}))
+    gpu_dev("whoami")
+    assert api.requests[-1].headers["authorization"] == "Bearer key-of-the-second-login"
 
 
 def test_whoami(gpu_dev: GpuDev, api: FakeApi) -> None:

@@ -6,7 +6,6 @@ import hmac
 import stat
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -95,15 +94,6 @@ def test_a_missing_login_file_means_that_no_server_was_started(client: Client, h
     with pytest.raises(Unreachable, match="no login file") as caught:
         client.whoami()
     assert caught.value.hint == "Start it with: gpu-dev up"
-
-
-def test_an_address_without_a_login_says_so(api: FakeApi, home: Home) -> None:
-    elsewhere = api.url.replace("127.0.0.1", "localhost")
-    with (
-        connect(replace(home.surroundings, api_url=elsewhere)) as client,
-        pytest.raises(LoginFailed, match="no way known to log in"),
-    ):
-        client.whoami()
 
 
 def test_a_submit_is_repeated_with_the_same_key(api: FakeApi, client: Client) -> None:

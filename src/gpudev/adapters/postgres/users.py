@@ -6,6 +6,7 @@ from datetime import datetime
 
 from gpudev.adapters.postgres.pool import Database, Row
 from gpudev.adapters.postgres.queries import load_queries
+from gpudev.domain.errors import NotAllowed
 from gpudev.domain.names import UserId
 from gpudev.ports.store import NewKey, User
 
@@ -19,6 +20,12 @@ class PostgresUsers:
     async def upsert(self, username: str) -> User:
         async with self._database.connection() as connection:
             rows = await connection.fetch(_SQL["upsert"], username)
+        if not rows:
+            raise NotAllowed(
+                f"The username {username} belongs to an identity of AWS.",
+                hint="Log in with AWS.",
+                code="username_taken",
+            )
         return _user_from(rows[0])
 
     async def find_by_key(self, key_hash: bytes, now: datetime) -> User | None:

@@ -22,3 +22,5 @@ def command(output: Output) -> None:
         put(format_json({**codec.encode(user), **where}))
     else:
         put(f"{user.username} at {target.api_url} (environment {target.environment})")
+        if user.aws_arn:
+            put(f"by AWS: {user.aws_arn}")

@@ -1,7 +1,8 @@
 -- name: upsert
 INSERT INTO api_users (username) VALUES ($1)
 ON CONFLICT (username) DO UPDATE SET username = excluded.username
-RETURNING user_id, username, is_active;
+WHERE api_users.aws_account IS NULL
+RETURNING api_users.user_id, api_users.username, api_users.is_active;
 
 -- name: find_by_key
 SELECT u.user_id, u.username, u.is_active

@@ -1,0 +1,1 @@
+"""Amazon Web Services: who somebody is, by AWS' own word."""

@@ -1,0 +1,106 @@
+"""Log in by AWS: whoever AWS says somebody is, if that account and role may come in."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+import structlog
+
+from gpudev.app.login import IssuedKey, IssueKey
+from gpudev.domain.errors import NotAllowed, NotFound, Unauthenticated
+from gpudev.domain.identity import AccessPolicy, Identity
+from gpudev.ports.clock import Clock
+from gpudev.ports.identity import AwsCredentials, Evidence, Identities, IdentityProvider, OneTimeProof
+from gpudev.ports.store import User, Users
+
+_log = structlog.get_logger(__name__)
+
+
+class AllowedAccounts:
+    """The AWS accounts that may log in: those that were named, else the server's own, asked for once."""
+
+    def __init__(self, named: frozenset[str], provider: IdentityProvider) -> None:
+        self._known = named
+        self._provider = provider
+        self._is_known = bool(named)
+        self._asking = asyncio.Lock()
+
+    async def get(self) -> frozenset[str]:
+        async with self._asking:
+            if not self._is_known:
+                own = await self._provider.find_own_account()
+                self._known = frozenset({own} if own else ())
+                self._is_known = True
+        if not self._known:
+            raise NotFound(
+                "AWS login is off: this server has no AWS account of its own, and none was named.",
+                hint="Operators name the accounts that may log in with ALLOWED_AWS_ACCOUNTS.",
+                code="aws_login_off",
+            )
+        return self._known
+
+
+@dataclass(frozen=True, slots=True)
+class AwsLoginRules:
+    role: str
+    accepts_credentials: bool = True
+    """Whether a caller may send the credentials themselves, as clients of version 0.3 do."""
+    reserved_names: frozenset[str] = frozenset()
+    """Usernames that belong to others who have no AWS identity, whether they have come already or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class AwsKey:
+    key: IssuedKey
+    arn: str
+
+
+@dataclass(frozen=True, slots=True)
+class AwsLogin:
+    provider: IdentityProvider
+    accounts: AllowedAccounts
+    rules: AwsLoginRules
+    users: Users
+    identities: Identities
+    issue_key: IssueKey
+    clock: Clock
+
+    async def __call__(self, evidence: Evidence) -> AwsKey:
+        policy = AccessPolicy(await self.accounts.get(), self.rules.role)
+        if isinstance(evidence, AwsCredentials) and not self.rules.accepts_credentials:
+            raise NotAllowed(
+                "This server does not take AWS credentials, only requests signed with them.",
+                hint="Update gpu-dev: newer versions keep your credentials on your machine.",
+                code="credentials_not_taken",
+            )
+        finding = await self.provider.identify(evidence, self.clock.now())
+        if finding.proof is not None:
+            await self._spend(finding.proof)
+        policy.check(finding.identity)
+        key = await self.issue_key(await self._admit(finding.identity))
+        _log.info("aws_login", username=key.user.username, arn=finding.identity.arn)
+        return AwsKey(key, finding.identity.arn)
+
+    async def _spend(self, proof: OneTimeProof) -> None:
+        if not await self.users.use_proof(proof.fingerprint, self.clock.now(), proof.expires_at):
+            raise Unauthenticated(
+                "The signed request was used before.",
+                hint="Sign another for each login.",
+                code="sts_replayed",
+            )
+
+    async def _admit(self, identity: Identity) -> User:
+        is_reserved = identity.username in self.rules.reserved_names
+        user = None if is_reserved else await self.identities.admit(identity)
+        if user is None:
+            raise NotAllowed(
+                f"The username {identity.username} belongs to somebody else than {identity.arn}.",
+                hint="Ask your operator.",
+                code="username_taken",
+            )
+        if not user.is_active:
+            raise NotAllowed(
+                f"The user {user.username} is disabled.", hint="Ask your operator.", code="user_disabled"
+            )
+        return user

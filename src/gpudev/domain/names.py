@@ -77,7 +77,8 @@ def normalise_name(text: str) -> str:
 
 def suffix_name(name: str, reservation_id: ReservationId) -> str:
     """A name that no other reservation has, and that reads neither as an id nor as the start of one."""
-    kept = name[: MAX_NAME_LENGTH - ID8_LENGTH - 1].rstrip("-")
+    distinct = f"run-{name}" if _could_be_an_id(name) else name
+    kept = distinct[: MAX_NAME_LENGTH - ID8_LENGTH - 1].rstrip("-")
     return f"{kept}-{id8(reservation_id)}"
 
 

@@ -25,21 +25,21 @@ class SubmitRequest:
     """Container image instead of the standard one. Not supported yet."""
     dockerfile: str | None = None
     """Build context with a Dockerfile, as base64 of a tar.gz. Not supported yet."""
-    preserve_entrypoint: bool = False
+    preserve_entrypoint: bool | None = None
     """Run the entry point of one's own image. Not supported yet."""
     disk_name: str | None = None
     """The disk that becomes the home; `none` for a home that is not kept. Others are not supported yet."""
-    no_persistent_disk: bool = False
+    no_persistent_disk: bool | None = None
     """The same as the disk name `none`."""
     disk_size_gb: int | None = None
     """Size of a disk that is made for this. Not supported yet."""
-    jupyter_enabled: bool = False
+    jupyter_enabled: bool | None = None
     """Start Jupyter Lab as well. Not supported yet."""
-    recreate_env: bool = False
+    recreate_env: bool | None = None
     """Make the shell environment on the disk anew. Not supported yet."""
-    distributed: bool = False
+    distributed: bool | None = None
     """Whole nodes, several of them. Not supported yet."""
-    node_labels: dict[str, str] = field(default_factory=dict)
+    node_labels: dict[str, str] | None = None
     """Only nodes with these labels. Not supported yet."""
     env_vars: dict[str, str] = field(default_factory=dict)
     """Environment of the dev server. `NVIDIA_*`, `GPU_DEV_*` and `CUDA_VISIBLE_DEVICES` are reserved."""

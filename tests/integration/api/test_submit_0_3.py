@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -71,6 +72,25 @@ def test_its_own_first_characters_are_taken_for_ever(old: Client03) -> None:
     taken = str(uuid.uuid4())
     old.submit(Wish(), taken)
     assert old.submit(Wish(), f"{taken[:8]}-{str(uuid.uuid4())[9:]}").status == 409
+
+
+def test_many_repeats_at_once_are_one_request(old: Client03) -> None:
+    reservation_id = str(uuid.uuid4())
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: old.submit(Wish(name="eager"), reservation_id), range(16)))
+    assert {(answer.status, answer.json["job_id"]) for answer in answers} == {(200, reservation_id)}
+    assert [job["name"] for job in old.list() if job["name"].startswith("eager")] == ["eager"]
+
+
+def test_a_prefix_that_fits_two_lists_them(old: Client03, ada: Person) -> None:
+    start = uuid.uuid4().hex[:6]
+    ids = [f"{start}{number:02}-{str(uuid.uuid4())[9:]}" for number in range(2)]
+    for reservation_id in ids:
+        assert old.submit(Wish(), reservation_id).status == 200
+    answer = ada.call("GET", f"/v1/jobs/{start}")
+    assert (answer.status, answer.json["code"]) == (409, "ambiguous_id")
+    assert all(reservation_id[:8] in answer.json["detail"] for reservation_id in ids)
+    assert ada.get(ids[0][:8])["job_id"] == ids[0]
 
 
 @pytest.mark.parametrize(

@@ -59,9 +59,9 @@ class Reserve:
     async def __call__(self, user: User, request: ReserveRequest, idempotency_key: str = "") -> Reservation:
         """Write the reservation. The same idempotency key, or the same id, again gives the same one."""
         draft = self._draft(user, request)
-        draft = _with_keys(
-            draft, await self.find_whom_to_let_in(request.ssh_public_keys, request.github_user)
-        )
+        let_in = await self.find_whom_to_let_in(request.ssh_public_keys, request.github_user)
+        # Dated once nothing is waited for any more, so that nobody is put before those already in line.
+        draft = replace(_with_keys(draft, let_in), created_at=self.clock.now())
         clashes = 0
         for reservation_id in _ids(user, request, idempotency_key):
             made = await self._submit(replace(draft, id=reservation_id), request)

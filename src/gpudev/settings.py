@@ -100,6 +100,17 @@ def _split(text: str) -> frozenset[str]:
     return frozenset(part.strip() for part in text.split(",") if part.strip())
 
 
+class GitHubSettings(BaseSettings):
+    """Where the SSH keys of people come from who name their GitHub user."""
+
+    model_config = _CONFIG
+
+    url: str = Field("https://github.com", validation_alias="GPU_DEV_GITHUB_URL")
+    """Address whose `/<user>.keys` lists the public keys of a user."""
+    timeout_seconds: float = Field(3, validation_alias="GPU_DEV_GITHUB_TIMEOUT_SECONDS", gt=0, le=30)
+    """How long a submit waits for it, in seconds, before the keys that were read last are used."""
+
+
 class TimeSettings(BaseSettings):
     """What happens because a clock moved."""
 
@@ -167,6 +178,7 @@ class Settings:
     database: DatabaseSettings = field(default_factory=DatabaseSettings)
     api: ApiSettings = field(default_factory=ApiSettings)
     aws: AwsSettings = field(default_factory=AwsSettings)
+    github: GitHubSettings = field(default_factory=GitHubSettings)
     time: TimeSettings = field(default_factory=TimeSettings)
     local: LocalSettings = field(default_factory=LocalSettings)
     process: ProcessSettings = field(default_factory=ProcessSettings)
@@ -176,6 +188,7 @@ GROUPS: tuple[type[BaseSettings], ...] = (
     DatabaseSettings,
     ApiSettings,
     AwsSettings,
+    GitHubSettings,
     TimeSettings,
     LocalSettings,
     ProcessSettings,

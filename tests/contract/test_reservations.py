@@ -55,7 +55,7 @@ async def claim(stores: Stores, reservation: Reservation) -> Claim:
 
 
 async def test_a_submit_leaves_the_row_its_event_and_its_message(stores: Stores, user: User) -> None:
-    asked = make_reservation(user, env_vars={"A": "1"})
+    asked = make_reservation(user, env_vars={"A": "1"}, github_user="ada", warning="Mind the gap.")
     stored = await submit(stores, asked)
     assert replace(stored, last_updated=None) == asked
     (event,) = await stores.reservations.list_events(asked.id, after=0)
@@ -239,6 +239,20 @@ async def test_the_third_defect_buries_reservation_and_message(stores: Stores, u
     assert await stores.queue.count() == 0
     dead = await stores.database.fetch_value("SELECT count(*) FROM pgmq.q_gpu_reservations_dead")
     assert dead == 1
+
+
+async def test_everybody_who_waits_is_listed_by_type_in_the_order_of_coming(
+    stores: Stores, user: User
+) -> None:
+    other = await stores.users.upsert("eve")
+    late = await submit(stores, make_reservation(user, created_at=NOON + timedelta(minutes=1)))
+    early = await submit(stores, make_reservation(other))
+    another_type = await submit(stores, make_reservation(user, gpu_type="a100"))
+    placed = await submit(stores, make_reservation(user))
+    await stores.reservations.record(await claim(stores, placed), placing(placed))
+    ended = await submit(stores, make_reservation(other))
+    await stores.reservations.record(await claim(stores, ended), cancelling(ended))
+    assert await stores.reservations.list_waiting() == (another_type, early, late)
 
 
 async def test_a_page_holds_ones_own_newest_first(stores: Stores, user: User) -> None:

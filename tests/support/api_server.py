@@ -8,9 +8,9 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -36,6 +36,22 @@ class ApiServer:
     host: str
     port: int
     state: StateFolder
+    start_process: Callable[[], subprocess.Popen[bytes]]
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def start(self) -> None:
+        """Another process on the same socket."""
+        self.processes.append(self.start_process())
+
+    def kill(self) -> None:
+        """`kill -9`; who comes then waits until another process is started."""
+        self.processes[-1].kill()
+        self.processes[-1].wait(TIMEOUT_SECONDS)
+
+    def stop(self) -> None:
+        for process in self.processes:
+            process.terminate()
+            process.wait(TIMEOUT_SECONDS)
 
     @property
     def authority(self) -> str:
@@ -79,7 +95,7 @@ def running_api(
     """
     state = StateFolder(state_dir)
     state.prepare()
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
         host, port = listener.getsockname()
         settings = {
             "GPU_DEV_DATABASE_URL": dsn,
@@ -89,14 +105,19 @@ def running_api(
             "GPU_DEV_API_PORT": str(port),
             "GPU_DEV_API_FD": str(listener.fileno()),
         }
+
         changed = {**os.environ, **settings, **changes}
-        process = subprocess.Popen(
-            [sys.executable, "-m", "gpudev.cli.main", "server", "api"],
-            env={name: value for name, value in changed.items() if value is not None},
-            pass_fds=(listener.fileno(),),
-        )
+
+        def start_process() -> subprocess.Popen[bytes]:
+            return subprocess.Popen(
+                [sys.executable, "-m", "gpudev.cli.main", "server", "api"],
+                env={name: value for name, value in changed.items() if value is not None},
+                pass_fds=(listener.fileno(),),
+            )
+
+        server = ApiServer(host, port, state, start_process)
+        server.start()
         try:
-            yield ApiServer(host, port, state)
+            yield server
         finally:
-            process.terminate()
-            process.wait(TIMEOUT_SECONDS)
+            server.stop()

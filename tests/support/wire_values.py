@@ -7,7 +7,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from gpudev.client import codec
-from gpudev.wire.cluster import AvailabilityResponse, ClusterStatus, TypeAvailability
+from gpudev.wire.cluster import (
+    AvailabilityResponse,
+    ClusterStatus,
+    QueueEntry,
+    QueueResponse,
+    TypeAvailability,
+)
 from gpudev.wire.jobs import JobDetail, JobEvent
 
 NOW = datetime(2030, 1, 15, 14, 0, tzinfo=UTC)
@@ -88,6 +94,63 @@ STATUS = ClusterStatus(
     by_gpu_type={"h100": H100, "t4": SIMULATED_T4},
     timestamp=NOW,
     notices=["The t4 GPUs are simulated: they do not exist."],
+)
+
+
+WAITING = QueueResponse(
+    queue={
+        "h100": [
+            QueueEntry(
+                gpu_count=8,
+                user_id="eve",
+                is_own=False,
+                status="queued",
+                created_at=NOW - timedelta(minutes=12),
+                duration_hours=24.0,
+                position=1,
+                estimated_start_at=NOW + timedelta(minutes=5),
+                estimated_wait_minutes=5,
+            ),
+            QueueEntry(
+                gpu_count=2,
+                user_id="ada",
+                is_own=True,
+                status="queued",
+                created_at=NOW - timedelta(minutes=10),
+                duration_hours=4.0,
+                position=2,
+                estimated_start_at=NOW + timedelta(minutes=35),
+                estimated_wait_minutes=35,
+                job_id=JOB_ID,
+                name="train",
+                reason="waiting_in_line",
+                current_detailed_status="Earlier requests for this type go first.",
+            ),
+        ],
+        "t4": [
+            QueueEntry(
+                gpu_count=1,
+                user_id="eve",
+                is_own=False,
+                status="queued",
+                created_at=NOW - timedelta(minutes=2),
+                duration_hours=0.5,
+                position=1,
+            ),
+            QueueEntry(
+                gpu_count=4,
+                user_id="ada",
+                is_own=True,
+                status="pending",
+                created_at=NOW,
+                duration_hours=1.0,
+                job_id="0a1b2c3d-1111-4222-8333-444455556666",
+                name="fresh",
+            ),
+        ],
+    },
+    total=4,
+    timestamp=NOW,
 )
 
 

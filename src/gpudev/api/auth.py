@@ -9,7 +9,9 @@ from fastapi import APIRouter, Response
 from pydantic import Field
 
 from gpudev.api.context import App
+from gpudev.api.descriptions import described
 from gpudev.api.encoding import json_response
+from gpudev.api.problems import problems
 from gpudev.app.login import IssuedKey, LoginProof
 from gpudev.domain.errors import NotFound
 from gpudev.ports.identity import AwsCredentials, Evidence, SignedRequest
@@ -24,16 +26,20 @@ SecretAccessKey = Annotated[str, Field(min_length=40, max_length=128)]
 SessionToken = Annotated[str, Field(min_length=100, max_length=2048, pattern=r"^[\x21-\x7e]+$")]
 
 
+@described
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CredentialsLogin:
     """What clients of version 0.3 send. Ours signs on the user's machine instead: `SignedLogin`."""
 
     aws_access_key_id: AccessKeyId
+    """Id of the key."""
     aws_secret_access_key: SecretAccessKey = field(repr=False)
+    """The key itself. It is neither stored nor logged."""
     aws_session_token: SessionToken | None = field(default=None, repr=False)
+    """What belongs to a key that is valid for a while only."""
 
 
-@router.post("/local-login", response_model=LoginResponse)
+@router.post("/local-login", response_model=LoginResponse, responses=problems(401, 403, 404, 413))
 async def local_login(app: App, body: LocalLoginRequest) -> Response:
     """Log in to a server on one's own machine, by proving that one can read its login file."""
     if app.local_login is None:
@@ -42,7 +48,7 @@ async def local_login(app: App, body: LocalLoginRequest) -> Response:
     return _answer(key, app.local_login.issue_key.ttl_hours)
 
 
-@router.post("/aws-login", response_model=LoginResponse)
+@router.post("/aws-login", response_model=LoginResponse, responses=problems(401, 403, 404, 413))
 async def aws_login(app: App, body: SignedLogin | CredentialsLogin) -> Response:
     """Log in as whoever AWS says one is: by a signed request, or by the credentials themselves."""
     if app.aws_login is None:

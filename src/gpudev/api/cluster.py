@@ -9,7 +9,7 @@ from gpudev.api.context import App, Caller
 from gpudev.api.encoding import json_response
 from gpudev.domain.lifecycle import Status
 from gpudev.ports.store import StatusCount
-from gpudev.wire.cluster import AvailabilityResponse, ClusterStatus, WhoAmI
+from gpudev.wire.cluster import AvailabilityResponse, ClusterStatus, QueueEntry, QueueResponse, WhoAmI
 
 router = APIRouter(prefix="/v1", tags=["cluster"])
 
@@ -47,6 +47,17 @@ async def cluster_status(app: App, _caller: Caller) -> Response:
         notices=list(app.notices),
     )
     return json_response(answer)
+
+
+@router.get("/queue", response_model=QueueResponse)
+async def queue(app: App, caller: Caller) -> Response:
+    """Everybody who waits, by type; the names and reasons of one's own alone."""
+    now = app.clock.now()
+    waiting = await app.reservations.list_waiting()
+    lines: dict[str, list[QueueEntry]] = {}
+    for reservation in waiting:
+        lines.setdefault(reservation.gpu_type, []).append(views.queue_entry(reservation, caller, now))
+    return json_response(QueueResponse(queue=lines, total=len(waiting), timestamp=now))
 
 
 @router.get("/me", response_model=WhoAmI)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import structlog
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from gpudev.api.descriptions import list_wire_types
 from gpudev.api.encoding import json_response
 from gpudev.domain import errors
 from gpudev.wire.cluster import ErrorBody
@@ -28,6 +31,9 @@ STATUS_OF: dict[type[errors.GpuDevError], int] = {
 
 _RETRY_AFTER_SECONDS = "2"
 _CODES_OF_HTTP = {404: "not_found", 405: "method_not_allowed"}
+
+_FORMS = frozenset(kind.__name__ for kind in list_wire_types())
+"""A body that has several forms is validated as one of them, which is then named in the place."""
 
 _log = structlog.get_logger(__name__)
 
@@ -60,11 +66,16 @@ async def _answer_validation(_request: Request, error: Exception) -> Response:
     if not isinstance(error, RequestValidationError):
         raise error
     problems = [
-        {"loc": list(problem["loc"]), "msg": problem["msg"], "type": problem["type"]}
+        {"loc": _place(problem["loc"]), "msg": problem["msg"], "type": problem["type"]}
         for problem in error.errors()
     ]
     hint = "See /docs for what this route takes."
     return json_response({"detail": problems, "code": "bad_request_body", "hint": hint}, 422)
+
+
+def _place(loc: Sequence[str | int]) -> list[str | int]:
+    """Where it is in what was sent; which of two forms of a body it is in says nothing to the sender."""
+    return [step for step in loc if step not in _FORMS]
 
 
 async def _answer_http(_request: Request, error: Exception) -> Response:

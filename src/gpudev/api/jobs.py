@@ -6,16 +6,15 @@ import re
 from collections.abc import AsyncIterator
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import APIRouter, Header, Path, Query, Response
 from fastapi.responses import StreamingResponse
 
 from gpudev.api import views
 from gpudev.api.context import ApiKey, App, Caller
 from gpudev.api.encoding import encode, json_response
+from gpudev.api.problems import problems
 from gpudev.app.application import Application
-from gpudev.app.reserve import ReserveRequest
 from gpudev.domain.errors import GpuDevError, Invalid
-from gpudev.domain.expiry import duration_of
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.reservation import OperationStatus, Reservation
 from gpudev.ports.store import ListQuery
@@ -25,52 +24,24 @@ from gpudev.wire.jobs import (
     JobEvent,
     JobList,
     OperationDetail,
-    SubmitRequest,
-    SubmitResponse,
 )
 
 router = APIRouter(prefix="/v1", tags=["jobs"])
 
+JobId = Annotated[
+    str, Path(description="The full id, the name of a reservation, or 4 or more first characters of the id.")
+]
 _EVENT_NUMBER = re.compile("[0-9]{1,9}")
 
 
-@router.post("/jobs/submit", response_model=SubmitResponse)
-async def submit(
-    app: App,
-    caller: Caller,
-    body: SubmitRequest,
-    idempotency_key: Annotated[str | None, Header(max_length=200)] = None,
-) -> Response:
-    """Ask for a dev server. The same `Idempotency-Key` again gives the same reservation."""
-    request = ReserveRequest(
-        gpu_type=body.gpu_type,
-        gpu_count=body.gpu_count,
-        duration=duration_of(body.duration_hours),
-        name=body.name,
-        env_vars=body.env_vars,
-        ssh_public_keys=tuple(body.ssh_public_keys),
-        client_version=body.client_version or "",
-    )
-    reservation = await app.reserve(caller, request, idempotency_key or "")
-    answer = SubmitResponse(
-        job_id=reservation.id,
-        reservation_id=reservation.id,
-        status=reservation.status,
-        message=reservation.detail,
-        queue_position=reservation.queue_position,
-        estimated_start_time=reservation.estimated_start_at,
-    )
-    return json_response(answer)
-
-
-@router.get("/jobs", response_model=JobList)
+@router.get("/jobs", response_model=JobList, responses=problems(400))
 async def list_jobs(
     app: App,
     caller: Caller,
     status: Annotated[str | None, Query(description="Statuses, separated by commas.")] = None,
-    gpu_type: str | None = None,
-    limit: Annotated[int, Query(ge=1, le=500)] = 50,
-    offset: Annotated[int, Query(ge=0, le=2**31)] = 0,
+    gpu_type: Annotated[str | None, Query(description="Only of this type, in any letter case.")] = None,
+    limit: Annotated[int, Query(ge=1, le=500, description="The most on a page.")] = 50,
+    offset: Annotated[int, Query(ge=0, le=2**31, description="How many to pass over.")] = 0,
 ) -> Response:
     """One's own reservations, newest first."""
     chosen_type = app.catalogue.get(gpu_type).name if gpu_type else None
@@ -82,15 +53,15 @@ async def list_jobs(
     return json_response(JobList(jobs=jobs, total=page.total, limit=limit, offset=offset))
 
 
-@router.get("/jobs/{job_id}", response_model=JobDetail)
-async def get_job(app: App, caller: Caller, job_id: str) -> Response:
+@router.get("/jobs/{job_id}", response_model=JobDetail, responses=problems(404, 409))
+async def get_job(app: App, caller: Caller, job_id: JobId) -> Response:
     """A reservation by its id, a prefix of it, or its name."""
     reservation = await app.find(caller, job_id)
     return json_response(views.job_detail(reservation, app, app.clock.now()))
 
 
-@router.post("/jobs/{job_id}/cancel", response_model=ActionResponse)
-async def cancel_job(app: App, caller: Caller, job_id: str) -> Response:
+@router.post("/jobs/{job_id}/cancel", response_model=ActionResponse, responses=problems(404, 409))
+async def cancel_job(app: App, caller: Caller, job_id: JobId) -> Response:
     """End a reservation. What has ended already stays as it is."""
     reservation = await app.find(caller, job_id)
     operation_id = await app.cancel(reservation)
@@ -104,20 +75,33 @@ async def cancel_job(app: App, caller: Caller, job_id: str) -> Response:
     return json_response(answer)
 
 
-@router.get("/operations/{operation_id}", response_model=OperationDetail)
-async def get_operation(app: App, caller: Caller, operation_id: str) -> Response:
+@router.get("/operations/{operation_id}", response_model=OperationDetail, responses=problems(404))
+async def get_operation(
+    app: App,
+    caller: Caller,
+    operation_id: Annotated[str, Path(description="As the request of the action was answered.")],
+) -> Response:
     """What became of a requested action."""
     operation = await app.find_operation(caller, operation_id)
     return json_response(views.operation_detail(operation))
 
 
-@router.get("/jobs/{job_id}/events", response_class=StreamingResponse)
+@router.get(
+    "/jobs/{job_id}/events",
+    response_class=StreamingResponse,
+    responses={
+        200: {"description": "The events, each a `JobEvent` in JSON.", "content": {"text/event-stream": {}}},
+        **problems(404, 409),
+    },
+)
 async def follow_job(
     app: App,
     caller: Caller,
     api_key: ApiKey,
-    job_id: str,
-    last_event_id: Annotated[str | None, Header()] = None,
+    job_id: JobId,
+    last_event_id: Annotated[
+        str | None, Header(description="Number of the last event that one has; what follows is told.")
+    ] = None,
 ) -> StreamingResponse:
     """Every event of the reservation as Server-Sent Events, then live, until all of it is cleaned up."""
     reservation = await app.find(caller, job_id)

@@ -13,8 +13,9 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gpudev import __version__
-from gpudev.api import auth, cluster, errors, health, jobs
+from gpudev.api import auth, cluster, errors, health, jobs, submit
 from gpudev.api.body_limit import BodyLimit
+from gpudev.api.problems import OF_EVERY_CALLER, OF_EVERY_ROUTE
 from gpudev.app.application import Application
 from gpudev.telemetry import REQUESTS
 
@@ -32,8 +33,10 @@ def make_service(application: Application) -> FastAPI:
     errors.install(service)
     service.add_middleware(BodyLimit)
     service.add_middleware(Stopwatch)
-    for module in (jobs, cluster, auth, health):
-        service.include_router(module.router)
+    for module in (submit, jobs, cluster):
+        service.include_router(module.router, responses={**OF_EVERY_ROUTE, **OF_EVERY_CALLER})
+    for module in (auth, health):
+        service.include_router(module.router, responses=OF_EVERY_ROUTE)
     return service
 
 

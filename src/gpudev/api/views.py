@@ -11,8 +11,8 @@ from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import server_name
 from gpudev.domain.reservation import EXPLANATIONS, Reservation
 from gpudev.domain.server import SshAddress
-from gpudev.ports.store import StoredAvailability, StoredEvent, StoredOperation
-from gpudev.wire.cluster import TypeAvailability
+from gpudev.ports.store import StoredAvailability, StoredEvent, StoredOperation, User
+from gpudev.wire.cluster import QueueEntry, TypeAvailability
 from gpudev.wire.jobs import JobDetail, JobEvent, OperationDetail
 
 
@@ -48,6 +48,8 @@ def job_detail(reservation: Reservation, app: Application, now: datetime) -> Job
         failure_reason=reservation.detail if reservation.status is Status.FAILED else None,
         current_detailed_status=reservation.detail or None,
         hint=EXPLANATIONS[reservation.reason].hint if reservation.reason else None,
+        github_user=reservation.github_user or None,
+        warning=reservation.warning or None,
         last_updated=reservation.last_updated,
         cli_version=reservation.client_version or None,
     )
@@ -70,6 +72,25 @@ def queue_move(news: News, last_number: int) -> JobEvent:
         reason=reservation.reason,
         queue_position=reservation.queue_position,
         estimated_start_at=reservation.estimated_start_at,
+    )
+
+
+def queue_entry(reservation: Reservation, caller: User, now: datetime) -> QueueEntry:
+    is_own = reservation.user_id == caller.user_id
+    return QueueEntry(
+        gpu_count=reservation.gpu_count,
+        user_id=reservation.username,
+        is_own=is_own,
+        status=reservation.status,
+        created_at=reservation.created_at,
+        duration_hours=reservation.duration / timedelta(hours=1),
+        position=reservation.queue_position,
+        estimated_start_at=reservation.estimated_start_at,
+        estimated_wait_minutes=_minutes_until(reservation.estimated_start_at, now),
+        job_id=reservation.id if is_own else None,
+        name=reservation.name if is_own else None,
+        reason=reservation.reason if is_own else None,
+        current_detailed_status=reservation.detail if is_own else None,
     )
 
 

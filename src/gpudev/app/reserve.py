@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import itertools
 import uuid
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
-from gpudev.domain.access import check_public_keys
+from gpudev.app.let_in import FindWhomToLetIn, LetIn
+from gpudev.domain.access import combine_public_keys
 from gpudev.domain.catalogue import Catalogue
 from gpudev.domain.errors import Conflict, NotFound
 from gpudev.domain.expiry import check_duration
 from gpudev.domain.names import (
     ReservationId,
+    check_client_version,
     check_environment,
     check_reservation_name,
     default_reservation_name,
+    is_reservation_name,
+    normalise_name,
+    suffix_name,
 )
 from gpudev.domain.reservation import Event, EventKind, Reservation
 from gpudev.ports.clock import Clock
 from gpudev.ports.store import Reservations, User
 
-_TRIES = 5
+IDEMPOTENCY_KEY_LIFE = timedelta(hours=24)
+_MOST_CLASHES = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,69 +36,133 @@ class ReserveRequest:
     gpu_type: str
     gpu_count: int
     duration: timedelta
-    name: str | None = None
+    name: str = ""
+    wished_name: str = ""
+    """Taken as far as it can be a name, with something added where it is in use; never refused."""
+    reservation_id: ReservationId | None = None
+    """Chosen by the client: whoever asks for it again means the same request."""
     env_vars: Mapping[str, str] = field(default_factory=dict)
     ssh_public_keys: tuple[str, ...] = ()
+    github_user: str = ""
     client_version: str = ""
+    warnings: tuple[str, ...] = ()
+    """What the user should know of how the request was read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reserve:
     reservations: Reservations
     catalogue: Catalogue
+    find_whom_to_let_in: FindWhomToLetIn
     clock: Clock
 
     async def __call__(self, user: User, request: ReserveRequest, idempotency_key: str = "") -> Reservation:
-        """Write the reservation. The same idempotency key again gives the same reservation."""
-        for reservation_id in _ids(user, idempotency_key):
-            reservation = self._make(user, request, reservation_id)
-            event = Event(EventKind.SUBMITTED, reservation.detail, reservation.created_at)
-            try:
-                await self.reservations.submit(reservation, event)
-            except Conflict as conflict:
-                earlier = await self._find_earlier(reservation)
-                if earlier is None and conflict.code != "id_taken":
-                    raise
-                if earlier is not None:
-                    return _same_request(earlier, reservation)
-            else:
-                return reservation
-        raise Conflict("No free reservation id was found.", hint="Ask again.", code="id_taken")
+        """Write the reservation. The same idempotency key, or the same id, again gives the same one."""
+        draft = self._draft(user, request)
+        let_in = await self.find_whom_to_let_in(request.ssh_public_keys, request.github_user)
+        # Dated once nothing is waited for any more, so that nobody is put before those already in line.
+        draft = replace(_with_keys(draft, let_in), created_at=self.clock.now())
+        clashes = 0
+        for reservation_id in _ids(user, request, idempotency_key):
+            made = await self._submit(replace(draft, id=reservation_id), request)
+            if made is not None:
+                return made
+            earlier = await self._find_own(user, reservation_id)
+            if earlier is None:
+                clashes += 1
+            elif request.reservation_id:
+                return earlier
+            elif draft.created_at - earlier.created_at < IDEMPOTENCY_KEY_LIFE:
+                return _check_same(earlier, draft, request)
+            if clashes == _MOST_CLASHES:
+                break
+        raise Conflict(
+            "The reservation id is in use, or its first 8 characters are.",
+            hint="Ask again with another id.",
+            code="id_taken",
+        )
 
-    def _make(self, user: User, request: ReserveRequest, reservation_id: ReservationId) -> Reservation:
+    def _draft(self, user: User, request: ReserveRequest) -> Reservation:
+        """Everything that can be checked without asking anybody; id and name are still open."""
         gpu_type = self.catalogue.get(request.gpu_type)
         gpu_count = gpu_type.check_count(request.gpu_count)
-        name = request.name or default_reservation_name(gpu_type.name, reservation_id)
         return Reservation(
-            id=reservation_id,
+            id=ReservationId(""),
             user_id=user.user_id,
             username=user.username,
-            name=check_reservation_name(name),
+            name=check_reservation_name(request.name) if request.name else "",
             gpu_type=gpu_type.name,
             gpu_count=gpu_count,
             duration=check_duration(request.duration),
             created_at=self.clock.now(),
             detail=f"Asked for {gpu_count} {gpu_type.name} GPU{'' if gpu_count == 1 else 's'}.",
             env_vars=check_environment(request.env_vars),
-            ssh_public_keys=check_public_keys(request.ssh_public_keys),
-            client_version=request.client_version,
+            client_version=check_client_version(request.client_version),
+            warning=" ".join(request.warnings),
         )
 
-    async def _find_earlier(self, reservation: Reservation) -> Reservation | None:
-        """The reservation that an earlier try with this very id made, if it is the same user's."""
+    async def _submit(self, draft: Reservation, request: ReserveRequest) -> Reservation | None:
+        """Write it under the first of its names that is free; None if the id is in use."""
+        event = Event(EventKind.SUBMITTED, draft.detail, draft.created_at)
+        names = _names(draft, request)
+        for name in names:
+            named = replace(draft, name=name)
+            try:
+                await self.reservations.submit(named, event)
+            except Conflict as conflict:
+                if conflict.code != "name_taken" or await self._exists(draft.id):
+                    break
+                if name == names[-1]:
+                    raise
+            else:
+                return named
+        return None
+
+    async def _exists(self, reservation_id: ReservationId) -> bool:
+        """A repeat meets both its own id and its own name; either may be what is complained about."""
         try:
-            earlier = await self.reservations.get(reservation.id)
+            await self.reservations.get(reservation_id)
+        except NotFound:
+            return False
+        return True
+
+    async def _find_own(self, user: User, reservation_id: ReservationId) -> Reservation | None:
+        try:
+            earlier = await self.reservations.get(reservation_id)
         except NotFound:
             return None
-        return earlier if earlier.user_id == reservation.user_id else None
+        return earlier if earlier.user_id == user.user_id else None
 
 
-def _ids(user: User, idempotency_key: str) -> Iterator[ReservationId]:
-    """Ids to try in turn: the first 8 characters of one may be in use already.
+def _with_keys(draft: Reservation, let_in: LetIn) -> Reservation:
+    return replace(
+        draft,
+        ssh_public_keys=let_in.public_keys,
+        github_user=let_in.github_user,
+        warning=" ".join(filter(None, (draft.warning, let_in.warning))),
+    )
+
+
+def _names(draft: Reservation, request: ReserveRequest) -> tuple[str, ...]:
+    """Names to try in turn: one that was asked for or made has to do, one that was wished may change."""
+    if draft.name:
+        return (draft.name,)
+    wish = normalise_name(request.wished_name)
+    if not wish:
+        return (default_reservation_name(draft.gpu_type, draft.id),)
+    suffixed = suffix_name(wish, draft.id)
+    return (wish, suffixed) if is_reservation_name(wish) else (suffixed,)
+
+
+def _ids(user: User, request: ReserveRequest, idempotency_key: str) -> Iterator[ReservationId]:
+    """Ids to try in turn: one may be in use, as may its first 8 characters.
 
     With an idempotency key they follow from user and key, so a repeat meets its own earlier reservation.
     """
-    for attempt in range(_TRIES):
+    if request.reservation_id:
+        yield request.reservation_id
+        return
+    for attempt in itertools.count():
         if idempotency_key:
             name = f"gpu-dev/{user.user_id}/{idempotency_key}/{attempt}"
             yield ReservationId(str(uuid.uuid5(uuid.NAMESPACE_URL, name)))
@@ -99,21 +170,28 @@ def _ids(user: User, idempotency_key: str) -> Iterator[ReservationId]:
             yield ReservationId(str(uuid.uuid4()))
 
 
-def _same_request(earlier: Reservation, repeated: Reservation) -> Reservation:
+def _check_same(earlier: Reservation, repeated: Reservation, request: ReserveRequest) -> Reservation:
     def asked_for(reservation: Reservation) -> tuple[object, ...]:
         return (
-            reservation.name,
             reservation.gpu_type,
             reservation.gpu_count,
             reservation.duration,
             dict(reservation.env_vars),
-            reservation.ssh_public_keys,
+            reservation.github_user,
         )
 
-    if asked_for(earlier) != asked_for(repeated):
+    is_named_alike = earlier.name in _names(replace(repeated, id=earlier.id), request)
+    if asked_for(earlier) != asked_for(repeated) or not is_named_alike or not _lets_in(earlier, request):
         raise Conflict(
             "This Idempotency-Key was used for another request.",
             hint="Use a fresh key for each request.",
             code="idempotency_key_reused",
         )
     return earlier
+
+
+def _lets_in(earlier: Reservation, request: ReserveRequest) -> bool:
+    """The same keys were sent; what GitHub added may have changed in between."""
+    sent = set(combine_public_keys(request.ssh_public_keys))
+    kept = set(earlier.ssh_public_keys)
+    return sent <= kept if earlier.github_user else sent == set(combine_public_keys(kept))

@@ -11,6 +11,7 @@ import structlog
 import uvicorn
 from prometheus_client import CollectorRegistry, multiprocess, start_http_server
 
+from gpudev.adapters.github.keys import GitHubKeys
 from gpudev.adapters.local.control_plane.readiness import tell_ready
 from gpudev.adapters.local.control_plane.state import StateFolder
 from gpudev.api.service import make_service
@@ -18,6 +19,7 @@ from gpudev.app.application import Application
 from gpudev.app.cancel import Cancel
 from gpudev.app.find import Find, FindOperation
 from gpudev.app.follow import EventHub, Follow
+from gpudev.app.let_in import FindWhomToLetIn
 from gpudev.app.login import Authenticate, IssueKey, LocalLogin
 from gpudev.app.reserve import Reserve
 from gpudev.bootstrap.aws_login import make_aws_login
@@ -65,8 +67,10 @@ def make_application(settings: Settings, stores: Stores) -> Application:
     catalogue = offered_catalogue(settings)
     hub = EventHub(stores.signals)
     local_login = _make_local_login(settings, stores, clock)
+    github = GitHubKeys(settings.github.url, settings.github.timeout_seconds)
+    find_whom_to_let_in = FindWhomToLetIn(github, stores.github_keys, clock)
     return Application(
-        reserve=Reserve(stores.reservations, catalogue, clock),
+        reserve=Reserve(stores.reservations, catalogue, find_whom_to_let_in, clock),
         find=Find(stores.reservations),
         find_operation=FindOperation(stores.operations),
         cancel=Cancel(stores.operations, clock),

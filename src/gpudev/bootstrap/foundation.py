@@ -15,6 +15,7 @@ from gpudev.adapters.local.nodes.fleet import Fleet, default_fleet_choice, load_
 from gpudev.adapters.local.processes.linux import die_with_parent
 from gpudev.adapters.local.sandbox.isolation import Isolation, probe_isolation
 from gpudev.adapters.postgres.admissions import PostgresAdmissions
+from gpudev.adapters.postgres.github_keys import PostgresGitHubKeys
 from gpudev.adapters.postgres.gpu_types import PostgresGpuTypes
 from gpudev.adapters.postgres.health import PostgresHealth
 from gpudev.adapters.postgres.identities import PostgresIdentities
@@ -47,6 +48,7 @@ class Stores:
     gpu_types: PostgresGpuTypes
     users: PostgresUsers
     identities: PostgresIdentities
+    github_keys: PostgresGitHubKeys
     queue: PgmqQueue
     signals: PostgresSignals
     health: PostgresHealth
@@ -61,6 +63,7 @@ class Stores:
             gpu_types=PostgresGpuTypes(database),
             users=PostgresUsers(database),
             identities=PostgresIdentities(database),
+            github_keys=PostgresGitHubKeys(database),
             queue=PgmqQueue(database),
             signals=PostgresSignals(database.dsn),
             health=PostgresHealth(database),

@@ -20,6 +20,7 @@ COMMANDS = {
     "connect": Entry("gpudev.cli.commands.connect", "Open a shell on a dev server (also: ssh)."),
     "cancel": Entry("gpudev.cli.commands.cancel", "End reservations and give their GPUs back."),
     "avail": Entry("gpudev.cli.commands.avail", "Show which GPUs are free (also: availability)."),
+    "queue": Entry("gpudev.cli.commands.queue", "Show who waits for GPUs, and until when."),
     "status": Entry("gpudev.cli.commands.status", "Show the whole cluster at a glance."),
     "login": Entry("gpudev.cli.commands.login", "Log in again, and show as whom."),
     "whoami": Entry("gpudev.cli.commands.whoami", "Show who you are, and to which server."),

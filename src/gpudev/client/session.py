@@ -15,7 +15,13 @@ from gpudev.client.credentials import Credentials
 from gpudev.client.errors import NotActive, error_of
 from gpudev.client.http import Http, Request, Response
 from gpudev.client.login import log_in
-from gpudev.wire.cluster import AvailabilityResponse, ClusterStatus, LoginResponse, WhoAmI
+from gpudev.wire.cluster import (
+    AvailabilityResponse,
+    ClusterStatus,
+    LoginResponse,
+    QueueResponse,
+    WhoAmI,
+)
 from gpudev.wire.jobs import (
     ActionResponse,
     JobDetail,
@@ -93,6 +99,9 @@ class Client:
 
     def status(self) -> ClusterStatus:
         return self._get(ClusterStatus, "/v1/cluster/status")
+
+    def queue(self) -> QueueResponse:
+        return self._get(QueueResponse, "/v1/queue")
 
     def whoami(self) -> WhoAmI:
         return self._get(WhoAmI, "/v1/me")

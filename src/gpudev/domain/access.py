@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from gpudev.domain.errors import Invalid
 
@@ -11,8 +12,20 @@ MAX_PUBLIC_KEYS = 100
 _PUBLIC_KEY = re.compile(
     r"(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)"
     r"|sk-ssh-ed25519@openssh\.com|sk-ecdsa-sha2-nistp256@openssh\.com)"
-    r" [A-Za-z0-9+/]{40,4096}={0,3}( [^\x00-\x1f\x7f]*)?"
+    r" [A-Za-z0-9+/]{40,4096}={0,3}( [^\x00-\x1f\x7f\ud800-\udfff]*)?"
 )
+
+
+def is_public_key(line: str) -> bool:
+    return _PUBLIC_KEY.fullmatch(line) is not None
+
+
+def combine_public_keys(*sets: Iterable[str]) -> tuple[str, ...]:
+    """All keys in order, each once, whatever comment it comes with."""
+    combined: dict[tuple[str, ...], str] = {}
+    for key in (key.strip() for keys in sets for key in keys):
+        combined.setdefault(tuple(key.split()[:2]), key)
+    return tuple(combined.values())
 
 
 def check_public_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
@@ -27,7 +40,7 @@ def check_public_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
     if len(stripped) > MAX_PUBLIC_KEYS:
         raise Invalid(f"More than {MAX_PUBLIC_KEYS} SSH public keys were given.", code="bad_ssh_key")
     for key in stripped:
-        if _PUBLIC_KEY.fullmatch(key) is None:
+        if not is_public_key(key):
             raise Invalid(
                 f'"{key[:40]}" is not an SSH public key that is accepted.',
                 hint="Use ed25519, rsa, ecdsa or sk- keys in the form of a .pub file.",

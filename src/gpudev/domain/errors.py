@@ -13,6 +13,7 @@
     │   ├── StoreUnavailable
     │   ├── ClusterUnavailable
     │   ├── IdentityUnavailable
+    │   ├── KeysUnavailable
     │   └── NoCapacity       the cluster answers, and there is no room
     ├── Stale                somebody else moved first; drop the result and look again
     └── Defect               an error of ours
@@ -82,6 +83,10 @@ class ClusterUnavailable(Unavailable):
 
 class IdentityUnavailable(Unavailable):
     default_code = "identity_unavailable"
+
+
+class KeysUnavailable(Unavailable):
+    default_code = "keys_unavailable"
 
 
 class NoCapacity(Unavailable):

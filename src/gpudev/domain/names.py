@@ -20,7 +20,12 @@ ID8_LENGTH = 8
 
 MIN_PREFIX_LENGTH = 4
 
+MAX_NAME_LENGTH = 40
+
 _NAME = re.compile(r"[a-z0-9-]{1,40}")
+_NOT_IN_A_NAME = re.compile(r"[^a-z0-9]+")
+_GITHUB_USER = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}[A-Za-z0-9])?")
+_CLIENT_VERSION = re.compile(r"[A-Za-z0-9._+-]{0,64}")
 _HEXADECIMAL = re.compile(r"[0-9a-f]+")
 _UUID_SHAPE = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"
 _ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -56,7 +61,7 @@ def check_reservation_name(name: str) -> str:
             hint="Use 1 to 40 lower-case letters, digits and dashes, for example --name my-run.",
             code="bad_name",
         )
-    if _HEXADECIMAL.fullmatch(name) is not None or _starts_a_uuid(name):
+    if _could_be_an_id(name):
         raise Invalid(
             f'The name "{name}" could be taken for a reservation id.',
             hint="Add a letter beyond f, for example --name my-run.",
@@ -65,13 +70,62 @@ def check_reservation_name(name: str) -> str:
     return name
 
 
+def normalise_name(text: str) -> str:
+    """The nearest thing to a reservation name; empty if nothing of the text can be in one."""
+    return _NOT_IN_A_NAME.sub("-", text.lower()).strip("-")[:MAX_NAME_LENGTH].rstrip("-")
+
+
+def suffix_name(name: str, reservation_id: ReservationId) -> str:
+    """A name that no other reservation has, and that reads neither as an id nor as the start of one."""
+    distinct = f"run-{name}" if _could_be_an_id(name) else name
+    kept = distinct[: MAX_NAME_LENGTH - ID8_LENGTH - 1].rstrip("-")
+    return f"{kept}-{id8(reservation_id)}"
+
+
+def is_reservation_name(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None and not _could_be_an_id(name)
+
+
+def parse_reservation_id(text: str) -> ReservationId:
+    """The canonical form of a UUID that a client made."""
+    lowered = text.lower()
+    if len(lowered) != len(_UUID_SHAPE) or not _starts_a_uuid(lowered):
+        raise Invalid(
+            f'"{text[:40]}" is not a reservation id.',
+            hint="Send a UUID, or none: then the server makes one.",
+            code="bad_reservation_id",
+        )
+    return ReservationId(lowered)
+
+
+def check_github_user(name: str) -> str:
+    """The name in lower case: GitHub does not tell cases apart."""
+    if _GITHUB_USER.fullmatch(name) is None:
+        raise Invalid(
+            f'"{name[:60]}" is not the name of a GitHub user.',
+            hint="Give the name as it is in github.com/NAME.",
+            code="bad_github_user",
+        )
+    return name.lower()
+
+
+def check_client_version(version: str) -> str:
+    if _CLIENT_VERSION.fullmatch(version) is None:
+        raise Invalid(
+            "The client's version has other characters than a version has.",
+            hint="Use up to 64 letters, digits, dots, dashes, underscores and plus signs, or leave it out.",
+            code="bad_client_version",
+        )
+    return version
+
+
 def check_environment(variables: Mapping[str, str]) -> Mapping[str, str]:
     for name, value in variables.items():
         check_environment_name(name)
-        if "\0" in value:
+        if not _is_storable(value):
             raise Invalid(
-                f"The value of the environment variable {name} has a zero byte in it.",
-                hint="Leave it out; encode binary data as text, for example in base64.",
+                f"The value of the environment variable {name} is not text.",
+                hint="It may have no zero byte and no half of a surrogate pair; binary data can be base64.",
                 code="bad_env_var",
             )
     if sum(len(name) + len(value) for name, value in variables.items()) > MAX_ENVIRONMENT:
@@ -97,6 +151,15 @@ def check_environment_name(name: str) -> str:
             code="reserved_env_var",
         )
     return name
+
+
+def _could_be_an_id(name: str) -> bool:
+    return _HEXADECIMAL.fullmatch(name) is not None or _starts_a_uuid(name)
+
+
+def _is_storable(value: str) -> bool:
+    """JSON can say what UTF-8 and PostgreSQL cannot: half a surrogate pair, and a zero byte."""
+    return "\0" not in value and not any("\ud800" <= character <= "\udfff" for character in value)
 
 
 def _starts_a_uuid(text: str) -> bool:

@@ -153,6 +153,10 @@ class Reservation:
     env_vars: Mapping[str, str] = field(default_factory=dict)
     ssh_public_keys: tuple[str, ...] = ()
     client_version: str = ""
+    github_user: str = ""
+    """Whose keys were let in besides those that were sent."""
+    warning: str = ""
+    """What the user should know of how the request was read."""
     node: NodeName | None = None
     address: SshAddress | None = None
     host_keys: tuple[str, ...] = ()

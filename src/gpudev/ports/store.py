@@ -147,6 +147,10 @@ class Reservations(Protocol):
         """Newest first."""
         ...
 
+    async def list_waiting(self) -> tuple[Reservation, ...]:
+        """Everybody's that wait, by GPU type, in the order in which they came."""
+        ...
+
     async def list_events(self, reservation_id: ReservationId, after: int) -> tuple[StoredEvent, ...]: ...
 
     async def claim(self, reservation_id: ReservationId, lease: timedelta) -> Claim | None:

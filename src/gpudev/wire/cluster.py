@@ -1,4 +1,4 @@
-"""The cluster, health and login on the wire."""
+"""The cluster, the queue, health, login and errors on the wire."""
 
 from __future__ import annotations
 
@@ -9,14 +9,21 @@ from datetime import datetime
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TypeAvailability:
     gpu_type: str
+    """Name of the type."""
     total: int
+    """GPUs in service; for the CPU types, places."""
     available: int
+    """Those that are free."""
     in_use: int
+    """Those that are lent."""
     queued: int
     """Requests that wait for this type."""
     max_per_node: int
+    """GPUs of one node."""
     max_reservable: int
+    """The most that one reservation can get now."""
     full_nodes_available: int
+    """Nodes that are free as a whole."""
     simulated: bool
     """There are no such GPUs: the fleet pretends to have them."""
     estimated_wait_minutes: int | None = None
@@ -26,21 +33,75 @@ class TypeAvailability:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AvailabilityResponse:
     availability: dict[str, TypeAvailability]
+    """Each type that is on offer, by name."""
     timestamp: datetime
+    """When this was read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueEntry:
+    """A reservation that waits. What it is called and why it waits is told to its owner alone."""
+
+    gpu_count: int
+    """How many GPUs it wants."""
+    user_id: str
+    """Whose it is: the username."""
+    is_own: bool
+    """Whether it is the caller's."""
+    status: str
+    """queued, or pending: not looked at yet."""
+    created_at: datetime
+    """When it was asked for."""
+    duration_hours: float
+    """How long it was asked for."""
+    position: int | None = None
+    """Place in the queue of its type, from 1; left out while it is pending."""
+    estimated_start_at: datetime | None = None
+    """When it is expected to start; left out when that is not known."""
+    estimated_wait_minutes: int | None = None
+    """The same, counted from now."""
+    job_id: str | None = None
+    """Id of one's own."""
+    name: str | None = None
+    """Name of one's own."""
+    reason: str | None = None
+    """Why one's own waits, as a constant."""
+    current_detailed_status: str | None = None
+    """Why one's own waits, in words that name what is in the way."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueResponse:
+    queue: dict[str, list[QueueEntry]]
+    """Who waits for each type, in the order in which they start; types that nobody waits for are left out."""
+    total: int
+    """How many wait in all."""
+    timestamp: datetime
+    """When this was read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterStatus:
     total_gpus: int
+    """GPUs in service, of all types."""
     available_gpus: int
+    """Those that are free."""
     in_use_gpus: int
+    """Those that are lent."""
     queued_gpus: int
+    """GPUs that waiting requests want."""
     active_reservations: int
+    """Reservations with a dev server that answers."""
     preparing_reservations: int
+    """Reservations whose dev server starts."""
     queued_reservations: int
+    """Reservations that wait with a place in the queue."""
     pending_reservations: int
+    """Reservations that were not looked at yet."""
     by_gpu_type: dict[str, TypeAvailability]
+    """The room of each type, by name."""
     timestamp: datetime
+    """When this was read."""
     notices: list[str] = field(default_factory=list)
     """What a user should know of this cluster: simulated GPUs, dev servers without isolation."""
 
@@ -55,18 +116,27 @@ class LocalLoginRequest:
     """
 
     timestamp: int
+    """Seconds since 1970."""
     nonce: str
+    """Any text that was not used before."""
     proof: str
+    """The hexadecimal HMAC-SHA256."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoginResponse:
     api_key: str
+    """The key, to be sent as `Authorization: Bearer <api key>`. It is shown once."""
     key_prefix: str
+    """Its first characters, by which it is known."""
     user_id: int
+    """Number of the user."""
     username: str
+    """Name of the user."""
     expires_at: datetime
+    """When the key stops working."""
     ttl_hours: int
+    """How long it works, in hours."""
     aws_arn: str | None = None
     """Who one is by the word of AWS, after a login by AWS."""
 
@@ -74,22 +144,54 @@ class LoginResponse:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhoAmI:
     user_id: int
+    """Number of the user."""
     username: str
+    """Name of the user."""
     aws_arn: str | None = None
+    """Who one is by the word of AWS, where one logs in by AWS."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
     status: str
+    """healthy or unhealthy."""
     database: str
+    """connected, or what is wrong with it."""
     queue: str
+    """connected or unknown."""
     timestamp: datetime
+    """When this was found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorBody:
-    """Every error but 422, whose `detail` is a list as FastAPI makes it."""
+    """Every error but 422, whose `detail` is a list."""
 
     detail: str
+    """What happened to which thing, as a sentence."""
     code: str
+    """The same as a constant, for programs."""
     hint: str = ""
+    """What to do about it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FieldProblem:
+    loc: list[str | int]
+    """Where: `body`, `query` or `header`, then the name of the field."""
+    msg: str
+    """What is wrong with it."""
+    type: str
+    """The same as a constant."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValidationErrorBody:
+    """A request that does not fit the schema."""
+
+    detail: list[FieldProblem]
+    """Each field that does not fit."""
+    code: str
+    """Always `bad_request_body`."""
+    hint: str = ""
+    """What to do about it."""

@@ -17,10 +17,14 @@ class StsRequest:
     """
 
     url: str
+    """Address of STS, `https://sts.<region>.amazonaws.com/` for example."""
     headers: dict[str, str]
+    """Headers of the request, the signature among them."""
     body: str
+    """What is posted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignedLogin:
     sts_request: StsRequest
+    """The signed request, which the server passes on to STS."""

@@ -1,4 +1,7 @@
-"""Reservations on the wire. The contract calls one a job."""
+"""Reservations on the wire. The contract calls one a job.
+
+The text under a field is its description in the OpenAPI document.
+"""
 
 from __future__ import annotations
 
@@ -8,23 +11,88 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmitRequest:
+    """What is asked for. A field with nothing behind it yet is refused with `not_supported_yet`."""
+
     gpu_type: str
+    """A type that `/v1/gpu/availability` lists, in any letter case."""
     gpu_count: int
+    """How many GPUs of one node: 1, 2, 4 or 8, up to the node's size; 0 for the CPU types."""
     duration_hours: float
+    """For how long, counted from the moment the dev server answers: 5 minutes to 24 hours."""
     name: str | None = None
+    """`[a-z0-9-]{1,40}`, not all hexadecimal, unique among one's live reservations. Left out: one is made."""
+    image: str | None = None
+    """Container image instead of the standard one. Not supported yet."""
+    dockerfile: str | None = None
+    """Build context with a Dockerfile, as base64 of a tar.gz. Not supported yet."""
+    preserve_entrypoint: bool | None = None
+    """Run the entry point of one's own image. Not supported yet."""
+    disk_name: str | None = None
+    """The disk that becomes the home; `none` for a home that is not kept. Others are not supported yet."""
+    no_persistent_disk: bool | None = None
+    """The same as the disk name `none`."""
+    disk_size_gb: int | None = None
+    """Size of a disk that is made for this. Not supported yet."""
+    jupyter_enabled: bool | None = None
+    """Start Jupyter Lab as well. Not supported yet."""
+    recreate_env: bool | None = None
+    """Make the shell environment on the disk anew. Not supported yet."""
+    distributed: bool | None = None
+    """Whole nodes, several of them. Not supported yet."""
+    node_labels: dict[str, str] | None = None
+    """Only nodes with these labels. Not supported yet."""
     env_vars: dict[str, str] = field(default_factory=dict)
+    """Environment of the dev server. `NVIDIA_*`, `GPU_DEV_*` and `CUDA_VISIBLE_DEVICES` are reserved."""
+    command: str | None = None
+    """Run this once after the start. Not supported yet."""
+    start_at: datetime | None = None
+    """Book for a later time. Not supported yet."""
     ssh_public_keys: list[str] = field(default_factory=list)
+    """Keys that may log in, each as in a `.pub` file: ed25519, rsa, ecdsa or sk-, at most 100."""
+    github_user: str | None = None
+    """The public keys of this GitHub user may log in, too."""
     client_version: str | None = None
+    """Version of the client; left out: the one in `X-GPU-Dev-Client`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmitRequest03:
+    """The form of clients of version 0.3: most of what is asked for is in `env_vars`.
+
+    `GPU_TYPE`, `GPU_COUNT`; `RESERVATION_ID`: a UUID that becomes the id; `GITHUB_USER`: whose keys may log
+    in; `POD_NAME`: the name, changed as far as it must be; `JUPYTER_ENABLED`, `RECREATE_ENV` and
+    `PRESERVE_ENTRYPOINT`: `"true"`; `USER_ID` is not looked at. All others go to the dev server. A body is
+    of this form if it has no `gpu_type` and `GPU_TYPE` is in `env_vars`.
+    """
+
+    duration_hours: float
+    """For how long, counted from the moment the dev server answers: 5 minutes to 24 hours."""
+    env_vars: dict[str, str]
+    """What is asked for, and the environment of the dev server."""
+    image: str | None = None
+    """`pytorch/pytorch:2.1.0-cuda12.1-cudnn8-runtime` means the standard one; others are refused so far."""
+    instance_type: str | None = None
+    """Not looked at: it follows from the GPU type."""
+    disk_name: str | None = None
+    """The disk that becomes the home. Not supported yet, `none` aside."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmitResponse:
     job_id: str
+    """Id of the reservation."""
     reservation_id: str
+    """The same id."""
     status: str
+    """`pending` for a new one; a repeat is told where the reservation is now."""
     message: str
+    """What was accepted, and what of the request was not looked at."""
     queue_position: int | None = None
+    """Place in the queue, if it waits in it."""
     estimated_start_time: datetime | None = None
+    """When it is expected to start, if that is known."""
+    warning: str | None = None
+    """What of the request was not looked at."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,50 +100,85 @@ class JobDetail:
     """A reservation as its owner sees it. What is not known is left out of the JSON, never null."""
 
     job_id: str
+    """Id of the reservation."""
     reservation_id: str
+    """The same id."""
     user_id: str
     """The username."""
     status: str
+    """pending, queued, preparing, active, expired, cancelled or failed."""
     gpu_type: str
+    """Type of the GPUs."""
     gpu_count: int
+    """How many of them; 0 for the CPU types."""
     duration_hours: float
+    """How long it was asked for."""
     created_at: datetime
+    """When it was asked for."""
     name: str
+    """What its owner calls it."""
     version: int
+    """Grows with every change."""
     jupyter_enabled: bool = False
+    """Whether Jupyter Lab runs there."""
     secondary_users: list[str] = field(default_factory=list)
+    """Other people who may log in."""
     oom_count: int = 0
+    """How often something there was ended for want of memory."""
     simulated: bool | None = None
     """True where the GPUs are simulated; left out where they are real."""
     instance_type: str | None = None
+    """Kind of the machine."""
     expires_at: datetime | None = None
+    """When its time is over; known once it is active."""
     launched_at: datetime | None = None
+    """When it became active."""
     reservation_ended: datetime | None = None
+    """When it ended, in whatever way."""
     pod_name: str | None = None
+    """Name of the dev server."""
     node_ip: str | None = None
+    """Where the dev server answers on SSH, while it is active."""
     node_port: int | None = None
+    """The port there."""
     ssh_command: str | None = None
     """Works as it stands while the reservation is active."""
     ssh_host_keys: list[str] | None = None
     """Lines for a known_hosts file."""
+    github_user: str | None = None
+    """The GitHub user whose keys may log in besides those that were sent."""
     queue_position: int | None = None
+    """Place in the queue of its type, while it waits."""
     estimated_wait_minutes: int | None = None
+    """The same as `estimated_start_at`, counted from now."""
     estimated_start_at: datetime | None = None
+    """When it is expected to start, while it waits."""
     reason: str | None = None
+    """Why it is where it is, as a constant."""
     failure_reason: str | None = None
+    """Why it failed, in words."""
     current_detailed_status: str | None = None
+    """Where it is, in words."""
     hint: str | None = None
     """What one can do about the reason."""
+    warning: str | None = None
+    """What of the request was not looked at."""
     last_updated: datetime | None = None
+    """When it changed last."""
     cli_version: str | None = None
+    """Version of the client that asked for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobList:
     jobs: list[JobDetail]
+    """This page of them, newest first."""
     total: int
+    """How many there are on all pages."""
     limit: int
+    """The most on a page."""
     offset: int
+    """How many come before this page."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,21 +186,31 @@ class ActionResponse:
     """A requested action; follow it at `/v1/operations/{operation_id}`."""
 
     job_id: str
+    """Id of the reservation."""
     action: str
+    """What was requested, for example `cancel`."""
     status: str
+    """Always `requested`: a controller carries it out."""
     message: str
+    """The same in words."""
     operation_id: str
+    """By which its outcome can be asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationDetail:
     operation_id: str
+    """Id of the operation."""
     action: str
+    """What was requested, for example `cancel`."""
     status: str
     """requested, done or failed."""
     started_at: datetime
+    """When it was requested."""
     error: str | None = None
+    """Why it failed, in words."""
     finished_at: datetime | None = None
+    """When it was done or failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,14 +218,21 @@ class JobEvent:
     """One Server-Sent Event of `/v1/jobs/{id}/events`; its number is the SSE id."""
 
     number: int
+    """Counts the events of the reservation from 1."""
     kind: str
     """submitted, queued, placed, requeued, active, expired, cancelled, failed or cleaned; the last one
     means that nothing more will happen."""
     message: str
+    """What happened, in words."""
     at: datetime
+    """When it happened."""
     elapsed_seconds: float
+    """How long after the event before."""
     status: str
     """The reservation's status now, which may be later than this event."""
     reason: str | None = None
+    """Why, as a constant."""
     queue_position: int | None = None
+    """Place in the queue now, while it waits."""
     estimated_start_at: datetime | None = None
+    """When it is expected to start, while it waits."""

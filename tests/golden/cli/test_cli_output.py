@@ -12,6 +12,7 @@ from gpudev.cli.main import COMMANDS, run
 from gpudev.cli.render.availability import format_availability, format_status
 from gpudev.cli.render.data import format_json, format_yaml
 from gpudev.cli.render.progress import format_event, format_waiting
+from gpudev.cli.render.queue import format_queue
 from gpudev.cli.render.reservations import format_detail, format_list, format_names, format_ready
 from gpudev.cli.render.times import Now
 from gpudev.wire.jobs import JobList
@@ -25,6 +26,7 @@ from tests.support.wire_values import (
     NOW,
     QUEUED,
     STATUS,
+    WAITING,
     an_event,
 )
 
@@ -76,6 +78,10 @@ def test_avail() -> None:
 
 def test_avail_of_nothing() -> None:
     assert format_availability([]) == "No GPU types are on offer."
+
+
+def test_queue() -> None:
+    check_golden("cli/queue.txt", format_queue(WAITING, CLOCK))
 
 
 def test_status() -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from gpudev.ports.store import NewKey
 from tests.support.api_server import Answer, ApiServer, running_api
+from tests.support.github import FakeGitHub, running_github
 from tests.support.reservations import PUBLIC_KEY, open_test_stores
 
 
@@ -28,15 +29,29 @@ class Person:
     def call(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
         return self.server.call(method, path, body, self.key, **headers)
 
-    def submit(self, **changes: Any) -> Answer:
+    def submit(self, key: str = "", **changes: Any) -> Answer:
         asked = {"gpu_type": "t4", "gpu_count": 1, "duration_hours": 1, "ssh_public_keys": [PUBLIC_KEY]}
-        return self.call("POST", "/v1/jobs/submit", {**asked, **changes})
+        headers = {"Idempotency_Key": key} if key else {}
+        return self.call("POST", "/v1/jobs/submit", {**asked, **changes}, **headers)
+
+    def get(self, job: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.call("GET", f"/v1/jobs/{job}").json
+        return found
 
 
 @pytest.fixture(scope="module")
-def api_server(module_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+def github() -> Iterator[FakeGitHub]:
+    with running_github() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def api_server(
+    module_database: str, github: FakeGitHub, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ApiServer]:
     asyncio.run(_offer_types(module_database))
-    with running_api(module_database, Path(tmp_path_factory.mktemp("state"))) as server:
+    state_dir = Path(tmp_path_factory.mktemp("state"))
+    with running_api(module_database, state_dir, {"GPU_DEV_GITHUB_URL": github.url}) as server:
         yield server
 
 

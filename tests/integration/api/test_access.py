@@ -24,6 +24,7 @@ ROUTES = [
     ("GET", "/v1/operations/00000000-0000-4000-8000-000000000000"),
     ("GET", "/v1/gpu/availability"),
     ("GET", "/v1/cluster/status"),
+    ("GET", "/v1/queue"),
     ("GET", "/v1/me"),
 ]
 

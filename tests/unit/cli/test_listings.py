@@ -1,4 +1,4 @@
-"""`list`, `show`, `avail`, `status` and `whoami`: what they ask for and what they print."""
+"""`list`, `show`, `avail`, `queue`, `status` and `whoami`: what they ask for and what they print."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gpudev.client.config import read_surroundings
 from gpudev.client.session import ENDED, LIVE
 from gpudev.wire.jobs import JobDetail
 from tests.support.fake_api import FakeApi, Reply, login_answer
-from tests.support.wire_values import A_JOB, ACTIVE, AVAILABILITY, STATUS
+from tests.support.wire_values import A_JOB, ACTIVE, AVAILABILITY, STATUS, WAITING
 from tests.unit.cli.conftest import GpuDev
 
 
@@ -114,6 +114,27 @@ def test_status(gpu_dev: GpuDev, api: FakeApi) -> None:
     api.on("GET", "/v1/cluster/status", Reply(body=codec.encode(STATUS)))
     assert "Note: The t4 GPUs are simulated: they do not exist." in gpu_dev("status").out
     assert json.loads(gpu_dev("status", "--json").out) == codec.encode(STATUS)
+
+
+def test_queue(gpu_dev: GpuDev, api: FakeApi) -> None:
+    api.on("GET", "/v1/queue", Reply(body=codec.encode(WAITING)))
+    assert len(gpu_dev("queue").out.splitlines()) == 1 + WAITING.total
+    assert json.loads(gpu_dev("queue", "--json").out) == codec.encode(WAITING)
+    assert gpu_dev("queue", "-o", "name").out == "train\nfresh\n"
+
+
+def test_queue_of_one_type(gpu_dev: GpuDev, api: FakeApi) -> None:
+    api.on("GET", "/v1/queue", Reply(body=codec.encode(WAITING)))
+    chosen = json.loads(gpu_dev("queue", "-t", "T4", "--json").out)
+    assert (list(chosen["queue"]), chosen["total"]) == (["t4"], 2)
+
+
+@pytest.mark.parametrize("arguments", [[], ["-o", "name"], ["-t", "b200"]], ids=str)
+def test_an_empty_queue_leaves_stdout_empty(gpu_dev: GpuDev, api: FakeApi, arguments: list[str]) -> None:
+    empty = WAITING if "b200" in arguments else replace(WAITING, queue={}, total=0)
+    api.on("GET", "/v1/queue", Reply(body=codec.encode(empty)))
+    result = gpu_dev("queue", *arguments)
+    assert (result.code, result.out, result.err) == (0, "", "Nobody waits.\n")
 
 
 def test_whoami_by_aws(gpu_dev: GpuDev, api: FakeApi) -> None:

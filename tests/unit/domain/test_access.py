@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpudev.domain.access import MAX_PUBLIC_KEYS, check_public_keys
+from gpudev.domain.access import MAX_PUBLIC_KEYS, check_public_keys, combine_public_keys
 from gpudev.domain.errors import Invalid
 
 BODY = "AAAAC3NzaC1lZDI1NTE5AAAAIHwpPRlAXmC0Y9QJ0c1W3mVqTzj0E2D8xw1k7v5bWn0q"
@@ -64,3 +64,9 @@ def test_number_of_keys_is_limited() -> None:
     assert len(check_public_keys((KEY,) * MAX_PUBLIC_KEYS)) == MAX_PUBLIC_KEYS
     with pytest.raises(Invalid, match="More than"):
         check_public_keys((KEY,) * (MAX_PUBLIC_KEYS + 1))
+
+
+def test_keys_are_combined_in_order_and_each_once_whatever_its_comment() -> None:
+    other = f"ssh-rsa {BODY}"
+    assert combine_public_keys([f"{KEY} laptop", other], [KEY, f" {other} x"]) == (f"{KEY} laptop", other)
+    assert combine_public_keys([], []) == ()

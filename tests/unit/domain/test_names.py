@@ -12,12 +12,19 @@ from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.domain.errors import Invalid
 from gpudev.domain.names import (
     ReservationId,
+    check_client_version,
+    check_environment,
     check_environment_name,
+    check_github_user,
     check_reservation_name,
     default_reservation_name,
     id8,
     is_id_prefix,
+    is_reservation_name,
+    normalise_name,
+    parse_reservation_id,
     server_name,
+    suffix_name,
 )
 from tests.support.budgets import QUICK
 
@@ -94,3 +101,83 @@ def test_our_own_environment_names_are_refused(name: str) -> None:
         check_environment_name(name)
     assert refused.value.code == "reserved_env_var"
     assert name in refused.value.message
+
+
+@pytest.mark.parametrize(
+    "text, name",
+    [
+        ("my-run", "my-run"),
+        ("My Run!", "my-run"),
+        ("train - Node 1/2", "train-node-1-2"),
+        ("x" * 39 + " y", "x" * 39),
+        ("-_-", ""),
+        ("", ""),
+        ("Größe", "gr-e"),
+    ],
+)
+def test_text_is_turned_into_the_nearest_name(text: str, name: str) -> None:
+    assert normalise_name(text) == name
+
+
+@QUICK
+@given(text=st.text(), number=st.uuids())
+def test_what_any_text_is_turned_into_can_be_made_a_name_of_ones_own(text: str, number: uuid.UUID) -> None:
+    wish = normalise_name(text)
+    suffixed = suffix_name(wish, ReservationId(str(number)))
+    assert is_reservation_name(suffixed)
+    assert check_reservation_name(suffixed).endswith(f"-{str(number)[:8]}")
+    assert not wish or is_reservation_name(wish) or all(c in "0123456789abcdef-" for c in wish)
+
+
+@QUICK
+@given(wish=st.uuids(), length=st.integers(1, 36), number=st.uuids())
+def test_a_start_of_an_id_is_made_a_name_that_is_none(
+    wish: uuid.UUID, length: int, number: uuid.UUID
+) -> None:
+    suffixed = suffix_name(normalise_name(str(wish)[:length]), ReservationId(str(number)))
+    assert is_reservation_name(suffixed)
+    assert not is_id_prefix(suffixed)
+
+
+@QUICK
+@given(number=st.uuids())
+def test_an_id_in_any_letter_case_is_that_id(number: uuid.UUID) -> None:
+    assert parse_reservation_id(str(number).upper()) == str(number)
+
+
+@pytest.mark.parametrize("text", ["", "x", ID[:-1], f"{ID}0", ID.replace("-", ""), f"{{{ID}}}", f"{ID}\n"])
+def test_other_text_is_no_id(text: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        parse_reservation_id(text)
+    assert refused.value.code == "bad_reservation_id"
+
+
+@pytest.mark.parametrize("name", ["a", "Ada-L", "octo-cat_corp", "0x"])
+def test_github_user_is_taken_in_lower_case(name: str) -> None:
+    assert check_github_user(name) == name.lower()
+
+
+@pytest.mark.parametrize("name", ["", "-a", "a-", "../etc", "a/b", "a.b", "a b", "a\n", "a" * 65, "ä"])
+def test_what_github_would_not_call_a_user_is_refused(name: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        check_github_user(name)
+    assert refused.value.code == "bad_github_user"
+
+
+@pytest.mark.parametrize("version", ["", "0.4.0", "0.4.0.dev1+g12-dirty_x"])
+def test_client_version_is_taken(version: str) -> None:
+    assert check_client_version(version) == version
+
+
+@pytest.mark.parametrize("version", ["1\0", "one two", "x" * 65, "ä", "1\n"])
+def test_client_version_that_is_none_is_refused(version: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        check_client_version(version)
+    assert refused.value.code == "bad_client_version"
+
+
+@pytest.mark.parametrize("value", ["a\0b", "\ud800", "x\udfff"], ids=ascii)
+def test_value_that_cannot_be_stored_is_refused(value: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        check_environment({"A": value})
+    assert refused.value.code == "bad_env_var"

@@ -15,7 +15,17 @@ from types import MappingProxyType
 _NAME_LINE = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _TRAILING_COMMENT = re.compile(r"(\n--[^\n]*)+\s*$")
 
-NOUNS = ("admissions", "gpu_types", "health", "identities", "operations", "queue", "reservations", "users")
+NOUNS = (
+    "admissions",
+    "github_keys",
+    "gpu_types",
+    "health",
+    "identities",
+    "operations",
+    "queue",
+    "reservations",
+    "users",
+)
 
 
 @cache

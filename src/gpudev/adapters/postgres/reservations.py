@@ -44,6 +44,8 @@ class PostgresReservations:
                 reservation.client_version,
                 reservation.created_at,
                 event.message,
+                reservation.github_user,
+                reservation.warning,
             )
         except asyncpg.UniqueViolationError as error:
             raise _conflict(reservation, error) from error
@@ -64,6 +66,9 @@ class PostgresReservations:
             rows = await connection.fetch(_SQL["list_page"], *chosen, query.limit, query.offset)
             total = await connection.fetchval(_SQL["count_page"], *chosen)
         return Page(tuple(map(reservation_from, rows)), total)
+
+    async def list_waiting(self) -> tuple[Reservation, ...]:
+        return tuple(map(reservation_from, await self._database.fetch(_SQL["list_waiting"])))
 
     async def list_events(self, reservation_id: ReservationId, after: int) -> tuple[StoredEvent, ...]:
         rows = await self._database.fetch(_SQL["list_events"], reservation_id, after)

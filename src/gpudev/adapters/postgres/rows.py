@@ -26,6 +26,8 @@ def reservation_from(row: Row) -> Reservation:
         env_vars=row["env_vars"],
         ssh_public_keys=tuple(row["ssh_public_keys"]),
         client_version=row["cli_version"],
+        github_user=row["github_user"],
+        warning=row["warning"],
         node=NodeName(row["node_name"]) if row["node_name"] else None,
         address=SshAddress(row["node_ip"], row["node_port"]) if row["node_ip"] else None,
         host_keys=tuple(row["ssh_host_keys"]),

@@ -82,9 +82,12 @@ def _reserve(context: click.Context, wish: Wish, output: Output) -> None:
     surroundings = read_surroundings()
     with session.connect(surroundings) as client:
         choice = _choose(wish, client)
-        reservation_id = client.reserve(_request(wish, choice, surroundings)).reservation_id
+        answer = client.reserve(_request(wish, choice, surroundings))
+        reservation_id = answer.reservation_id
         short = ssh.id8(reservation_id)
         say(f"Asked for {_describe(choice)}: reservation {short}.")
+        if answer.warning:
+            say(f"Warning: {answer.warning}")
         try:
             job = _get_or_wait(wish, client, reservation_id, surroundings)
         except KeyboardInterrupt:

@@ -3,8 +3,8 @@
 WITH submitted AS (
     INSERT INTO reservations (reservation_id, user_id, name, gpu_type, gpu_count, duration, env_vars,
                               ssh_public_keys, cli_version, created_at, status, detail, last_updated,
-                              next_turn_at, event_count)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'pending', $11, $10, $10, 1)
+                              next_turn_at, event_count, github_user, warning)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'pending', $11, $10, $10, 1, $12, $13)
     RETURNING reservation_id, gpu_type
 ), told AS (
     INSERT INTO reservation_events (reservation_id, number, kind, message, at, elapsed)
@@ -38,6 +38,11 @@ SELECT count(*) FROM reservations
 WHERE ($1::integer IS NULL OR user_id = $1)
   AND (cardinality($2::text[]) = 0 OR status = ANY ($2))
   AND ($3::text IS NULL OR gpu_type = $3);
+
+-- name: list_waiting
+SELECT * FROM reservation_rows
+WHERE status IN ('pending', 'queued')
+ORDER BY gpu_type, created_at, reservation_id;
 
 -- name: list_events
 SELECT number, kind, reason, message, at, elapsed FROM reservation_events

@@ -1,0 +1,1 @@
+"""GitHub: the public SSH keys of its users."""

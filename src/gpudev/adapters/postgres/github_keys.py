@@ -1,0 +1,21 @@
+"""The public keys of GitHub users as they were read last."""
+
+from __future__ import annotations
+
+from gpudev.adapters.postgres.pool import Database
+from gpudev.adapters.postgres.queries import load_queries
+from gpudev.ports.keys import StoredKeys
+
+_SQL = load_queries("github_keys")
+
+
+class PostgresGitHubKeys:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def find(self, github_user: str) -> StoredKeys | None:
+        row = await self._database.fetch_row(_SQL["find"], github_user)
+        return StoredKeys(tuple(row["public_keys"]), row["fetched_at"]) if row else None
+
+    async def keep(self, github_user: str, stored: StoredKeys) -> None:
+        await self._database.execute(_SQL["keep"], github_user, stored.keys, stored.fetched_at)

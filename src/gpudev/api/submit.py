@@ -1,0 +1,122 @@
+"""The route that asks for a dev server, in the form of today and in that of 0.3 clients."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Header, Response
+from fastapi.openapi.models import Example
+from pydantic import Discriminator, Tag
+
+from gpudev.api.context import App, Caller
+from gpudev.api.encoding import json_response
+from gpudev.api.problems import problems
+from gpudev.api.submit_0_3 import NO_CUSTOM_IMAGE, read_0_3
+from gpudev.app.reserve import ReserveRequest
+from gpudev.domain.errors import Invalid
+from gpudev.domain.expiry import duration_of
+from gpudev.wire.jobs import SubmitRequest, SubmitRequest03, SubmitResponse
+
+router = APIRouter(prefix="/v1", tags=["jobs"])
+
+NOT_SUPPORTED_YET = (
+    "image",
+    "dockerfile",
+    "preserve_entrypoint",
+    "disk_name",
+    "disk_size_gb",
+    "jupyter_enabled",
+    "recreate_env",
+    "distributed",
+    "node_labels",
+    "command",
+    "start_at",
+)
+"""Fields of the contract that have nothing behind them yet; to pass over them would be to lie."""
+
+_ASKS_FOR_NOTHING = {"image": NO_CUSTOM_IMAGE, "disk_name": "none"}
+
+TODAY, OF_0_3 = SubmitRequest.__name__, SubmitRequest03.__name__
+_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl you@example.org"
+EXAMPLES: dict[str, Example] = {
+    "one GPU": {
+        "summary": "One GPU for half an hour",
+        "value": {"gpu_type": "t4", "gpu_count": 1, "duration_hours": 0.5, "ssh_public_keys": [_KEY]},
+    },
+    "with an environment": {
+        "summary": "Two GPUs, with variables of one's own",
+        "value": {
+            "gpu_type": "t4",
+            "gpu_count": 2,
+            "duration_hours": 4,
+            "env_vars": {"WANDB_MODE": "offline"},
+            "ssh_public_keys": [_KEY],
+            "client_version": "0.4.0",
+        },
+    },
+}
+
+
+def _form_of(body: Any) -> str:
+    variables = body.get("env_vars") if isinstance(body, dict) else None
+    is_of_0_3 = isinstance(variables, dict) and "GPU_TYPE" in variables and "gpu_type" not in body
+    return OF_0_3 if is_of_0_3 else TODAY
+
+
+AnyForm = Annotated[
+    Annotated[SubmitRequest, Tag(TODAY)] | Annotated[SubmitRequest03, Tag(OF_0_3)], Discriminator(_form_of)
+]
+
+
+@router.post("/jobs/submit", response_model=SubmitResponse, responses=problems(400, 409))
+async def submit(
+    app: App,
+    caller: Caller,
+    body: Annotated[AnyForm, Body(openapi_examples=EXAMPLES)],
+    idempotency_key: Annotated[
+        str | None,
+        Header(max_length=200, description="Any text of one's own; for 24 hours it means this very request."),
+    ] = None,
+    x_gpu_dev_client: Annotated[str | None, Header(description="Version of the client.")] = None,
+) -> Response:
+    """Ask for a dev server. The same `Idempotency-Key` again gives the same reservation."""
+    request = read_0_3(body) if isinstance(body, SubmitRequest03) else _read(body, x_gpu_dev_client or "")
+    reservation = await app.reserve(caller, request, idempotency_key or "")
+    answer = SubmitResponse(
+        job_id=reservation.id,
+        reservation_id=reservation.id,
+        status=reservation.status,
+        message=" ".join(filter(None, (reservation.detail, reservation.warning))),
+        queue_position=reservation.queue_position,
+        estimated_start_time=reservation.estimated_start_at,
+        warning=reservation.warning or None,
+    )
+    return json_response(answer)
+
+
+def _read(body: SubmitRequest, client_version: str) -> ReserveRequest:
+    _refuse_what_is_not_there(body)
+    return ReserveRequest(
+        gpu_type=body.gpu_type,
+        gpu_count=body.gpu_count,
+        duration=duration_of(body.duration_hours),
+        name=body.name or "",
+        env_vars=body.env_vars,
+        ssh_public_keys=tuple(body.ssh_public_keys),
+        github_user=body.github_user or "",
+        client_version=client_version if body.client_version is None else body.client_version,
+    )
+
+
+def _refuse_what_is_not_there(body: SubmitRequest) -> None:
+    asked = [name for name in NOT_SUPPORTED_YET if getattr(body, name) not in _nothing(name)]
+    if asked:
+        raise Invalid(
+            f"Not supported yet: {', '.join(asked)}.",
+            hint="Leave it out." if len(asked) == 1 else "Leave them out.",
+            code="not_supported_yet",
+        )
+
+
+def _nothing(name: str) -> tuple[object, ...]:
+    return (None, False, "", {}, _ASKS_FOR_NOTHING.get(name))

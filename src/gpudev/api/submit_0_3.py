@@ -1,0 +1,88 @@
+"""What a client of version 0.3 asks for.
+
+Those clients are in the field and stay as they are. What they always send is taken or passed over; what
+would give the user something else than asked for is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpudev.app.reserve import ReserveRequest
+from gpudev.domain.errors import Invalid
+from gpudev.domain.expiry import duration_of
+from gpudev.domain.names import parse_reservation_id
+from gpudev.wire.jobs import SubmitRequest03
+
+NO_CUSTOM_IMAGE = "pytorch/pytorch:2.1.0-cuda12.1-cudnn8-runtime"
+"""What it sends when its user has not asked for an image."""
+
+MEANT_FOR_US = frozenset(
+    {
+        "GPU_TYPE",
+        "GPU_COUNT",
+        "RESERVATION_ID",
+        "USER_ID",
+        "GITHUB_USER",
+        "POD_NAME",
+        "JUPYTER_ENABLED",
+        "RECREATE_ENV",
+        "PRESERVE_ENTRYPOINT",
+    }
+)
+"""Its other variables are for the dev server."""
+
+_PASSED_OVER = {
+    "JUPYTER_ENABLED": "Jupyter is not started: this server does not have it yet.",
+    "RECREATE_ENV": "There was no environment to recreate: every home is new.",
+    "PRESERVE_ENTRYPOINT": "There is no entry point to preserve: the image is the standard one.",
+}
+"""Switches that can be passed over, since the dev server is of use without them; the user is told."""
+
+
+def read_0_3(body: SubmitRequest03) -> ReserveRequest:
+    _refuse_what_is_not_there(body)
+    asked = body.env_vars
+    wanted_id = asked.get("RESERVATION_ID", "")
+    return ReserveRequest(
+        gpu_type=asked.get("GPU_TYPE", ""),
+        gpu_count=_read_count(asked.get("GPU_COUNT", "")),
+        duration=duration_of(body.duration_hours),
+        wished_name=asked.get("POD_NAME", ""),
+        reservation_id=parse_reservation_id(wanted_id) if wanted_id else None,
+        env_vars={name: value for name, value in asked.items() if name not in MEANT_FOR_US},
+        github_user=asked.get("GITHUB_USER", ""),
+        warnings=tuple(_list_warnings(asked)),
+    )
+
+
+def _refuse_what_is_not_there(body: SubmitRequest03) -> None:
+    if body.image not in {None, "", NO_CUSTOM_IMAGE}:
+        raise Invalid(
+            "An image of one's own (image) is not supported yet.",
+            hint="Leave out --dockerimage and --dockerfile.",
+            code="not_supported_yet",
+        )
+    if body.disk_name not in {None, "", "none"}:
+        raise Invalid(
+            "Persistent disks (disk_name) are not supported yet.",
+            hint="Ask for a server without one: --disk none",
+            code="not_supported_yet",
+        )
+
+
+def _read_count(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise Invalid(
+            f'GPU_COUNT is "{text[:20]}", which is not a number.',
+            hint='Send it as a string of digits, for example "1".',
+            code="bad_gpu_count",
+        ) from None
+
+
+def _list_warnings(asked: dict[str, str]) -> Iterator[str]:
+    for name, sentence in _PASSED_OVER.items():
+        if asked.get(name, "").lower() == "true":
+            yield sentence

@@ -1,0 +1,70 @@
+"""Whom a dev server lets in: the keys that were sent, and those of a GitHub user."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from gpudev.domain.access import check_public_keys, combine_public_keys
+from gpudev.domain.errors import Invalid, KeysUnavailable
+from gpudev.domain.names import check_github_user
+from gpudev.ports.clock import Clock
+from gpudev.ports.keys import KnownKeys, PublishedKeys, StoredKeys
+
+FRESH_FOR = timedelta(minutes=1)
+"""So long keys are not read again; many requests of one user at once read them once."""
+
+
+@dataclass(frozen=True, slots=True)
+class LetIn:
+    public_keys: tuple[str, ...]
+    github_user: str = ""
+    warning: str = ""
+    """What the user should know about the keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class FindWhomToLetIn:
+    published: PublishedKeys
+    known: KnownKeys
+    clock: Clock
+
+    async def __call__(self, sent: tuple[str, ...], github_user: str) -> LetIn:
+        """All keys that may log in; refused if there is none."""
+        if not github_user:
+            return LetIn(check_public_keys(sent))
+        user = check_github_user(github_user)
+        keys = check_public_keys(sent) if sent else ()
+        try:
+            published = await self._list_published(user)
+        except KeysUnavailable as error:
+            if not keys:
+                raise
+            return LetIn(keys, user, f"Only the keys that were sent are let in: {error.message}")
+        if published:
+            return LetIn(check_public_keys(combine_public_keys(keys, published)), user)
+        if keys:
+            return LetIn(
+                keys, user, f"GitHub has no SSH keys of {user}; only those that were sent are let in."
+            )
+        raise Invalid(
+            f"No SSH public key was sent, and GitHub has none of {user}, so nobody could log in.",
+            hint="Add one at https://github.com/settings/keys, or make one with: ssh-keygen -t ed25519",
+            code="no_ssh_key",
+        )
+
+    async def _list_published(self, github_user: str) -> tuple[str, ...]:
+        """As they are now; as they were when they could be read last, if they cannot be read."""
+        now = self.clock.now()
+        known = await self.known.find(github_user)
+        # None found is asked for again at once: people add a key because we told them so.
+        if known and known.keys and now - known.fetched_at < FRESH_FOR:
+            return known.keys
+        try:
+            keys = await self.published.list_keys(github_user)
+        except KeysUnavailable:
+            if known is None or not known.keys:
+                raise
+            return known.keys
+        await self.known.keep(github_user, StoredKeys(keys, now))
+        return keys

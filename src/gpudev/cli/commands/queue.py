@@ -1,0 +1,37 @@
+"""`gpu-dev queue`."""
+
+from __future__ import annotations
+
+import click
+
+from gpudev.cli.output import Output, format_options, pass_output, put, say
+
+
+@click.command("queue")
+@click.option("-t", "--gpu-type", metavar="TYPE", help="Only those who wait for this type.")
+@format_options
+@pass_output
+def command(output: Output, *, gpu_type: str | None) -> None:
+    """Show who waits for which GPUs, in the order in which they start.
+
+    Yours have their id and name; why they wait is told by gpu-dev show ID. A start that is not known yet
+    depends on GPUs that come back at no known time.
+    """
+    from gpudev.cli.render.data import format_json, format_yaml
+    from gpudev.cli.render.queue import format_own_names, format_queue, only_type
+    from gpudev.cli.render.times import read_now
+    from gpudev.client import session
+
+    with session.connect() as client:
+        answer = client.queue()
+    chosen = only_type(answer, gpu_type.lower()) if gpu_type else answer
+    if output.format == "json":
+        put(format_json(chosen))
+    elif output.format == "yaml":
+        put(format_yaml(chosen))
+    elif not chosen.total:
+        say("Nobody waits.")
+    elif output.format == "name":
+        put(format_own_names(chosen))
+    else:
+        put(format_queue(chosen, read_now()))

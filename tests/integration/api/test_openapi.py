@@ -1,0 +1,82 @@
+"""The OpenAPI document: everything is described, every error is listed, and the examples work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.integration.api.conftest import Person
+from tests.support.api_server import ApiServer
+
+Document = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def document(api_server: ApiServer) -> Document:
+    found: Document = api_server.call("GET", "/openapi.json").json
+    return found
+
+
+def operations(document: Document) -> Iterator[tuple[str, dict[str, Any]]]:
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield f"{method.upper()} {path}", operation
+
+
+def test_every_field_is_described(document: Document) -> None:
+    bare = [
+        f"{name}.{field}"
+        for name, schema in document["components"]["schemas"].items()
+        for field, shape in schema.get("properties", {}).items()
+        if not shape.get("description")
+    ]
+    assert bare == []
+
+
+def test_every_parameter_is_described(document: Document) -> None:
+    bare = [
+        f"{route} {parameter['name']}"
+        for route, operation in operations(document)
+        for parameter in operation.get("parameters", [])
+        if not parameter.get("description")
+    ]
+    assert bare == []
+
+
+def test_every_route_says_what_it_does(document: Document) -> None:
+    assert [route for route, operation in operations(document) if not operation.get("description")] == []
+
+
+def test_every_route_lists_its_errors(document: Document) -> None:
+    for route, operation in operations(document):
+        listed = set(operation["responses"])
+        assert {"422", "500", "503"} <= listed, route
+        if operation.get("security"):
+            assert {"401", "403"} <= listed, route
+        if "{" in route:
+            assert "404" in listed, route
+
+
+def test_errors_have_the_shape_that_is_sent(document: Document) -> None:
+    used = {
+        (status, answer["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2])
+        for route, operation in operations(document)
+        for status, answer in operation["responses"].items()
+        if status >= "400" and route != "GET /ready"
+    }
+    assert {kind for status, kind in used if status != "422"} == {"ErrorBody"}
+    assert {kind for status, kind in used if status == "422"} == {"ValidationErrorBody"}
+
+
+def test_the_examples_work_when_pasted(document: Document, ada: Person) -> None:
+    pasted = 0
+    for route, operation in operations(document):
+        method, _, path = route.partition(" ")
+        content = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+        for name, example in content.get("examples", {}).items():
+            answer = ada.call(method, path, example["value"])
+            assert answer.status == 200, f"{route}, {name}: {answer.text}"
+            pasted += 1
+    assert pasted

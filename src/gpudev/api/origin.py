@@ -16,14 +16,19 @@ def find_address(peer: str | None, forwarded_for: str | None, trusted: TrustedPr
     `X-Forwarded-For` is believed from a trusted proxy alone, and read from its end: each proxy appends whom
     it was called by, and what comes before the last one that is trusted may be invented.
     """
-    address = peer or UNKNOWN
+    address = _plain(peer) if peer else UNKNOWN
     hops = [hop.strip() for hop in (forwarded_for or "").split(",") if hop.strip()]
     while hops and _is_trusted(address, trusted):
         hop = hops.pop()
         if not _is_address(hop):
             break
-        address = hop
+        address = _plain(hop)
     return address
+
+
+def _plain(address: str) -> str:
+    """An IPv4 address also where a socket for both kinds shows it as an IPv6 one."""
+    return address.removeprefix("::ffff:") if "." in address else address
 
 
 def _is_trusted(address: str, trusted: TrustedProxies) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from gpudev.domain.audit import MAX_TEXT, AuditEntry, AuditOutcome
+from gpudev.domain.audit import AuditEntry, AuditOutcome, tidy
 from gpudev.ports.store import User
 
 
@@ -19,4 +19,4 @@ class Caller(User):
         self, action: str, target: str = "", *, detail: str = "", outcome: str = AuditOutcome.DONE
     ) -> AuditEntry:
         """What this caller does, for the audit log."""
-        return AuditEntry(self.username, action, target[:MAX_TEXT], self.address, outcome, detail)
+        return AuditEntry(self.username, action, tidy(target), self.address, outcome, tidy(detail))

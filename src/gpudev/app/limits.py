@@ -45,6 +45,8 @@ def origin_of(address: str) -> str:
         parsed = ipaddress.ip_address(address)
     except ValueError:
         return address
-    if parsed.version == 4:  # noqa: PLR2004 - IPv4
+    if isinstance(parsed, ipaddress.IPv4Address):
         return address
+    if parsed.ipv4_mapped:
+        return str(parsed.ipv4_mapped)
     return str(ipaddress.ip_network((parsed, _IPV6_PREFIX), strict=False))

@@ -14,7 +14,7 @@ from datetime import timedelta
 
 from gpudev.app.limits import origin_of
 from gpudev.app.login import LoginOrigin
-from gpudev.domain.audit import MAX_TEXT, AuditAction, AuditEntry, AuditOutcome
+from gpudev.domain.audit import AuditAction, AuditEntry, AuditOutcome, tidy
 from gpudev.domain.errors import NotAllowed, TooManyRequests, Unauthenticated
 from gpudev.domain.limits import NO_WAIT, find_wait
 from gpudev.ports.api_keys import LoginFailures
@@ -61,5 +61,5 @@ def _failed(origin: LoginOrigin, message: str) -> AuditEntry:
         target=origin.method,
         address=origin.address,
         outcome=AuditOutcome.REFUSED,
-        detail=message[:MAX_TEXT],
+        detail=tidy(message),
     )

@@ -120,6 +120,11 @@ class Finding:
     seal_number: int | None = None
 
 
+def tidy(text: str) -> str:
+    """What somebody sent, as the log takes it: one line that can be stored and printed anywhere."""
+    return "".join(character if character.isprintable() else "?" for character in text[:MAX_TEXT])
+
+
 def digest_of(record: AuditRecord) -> bytes:
     """SHA-256 over the canonical form: a JSON array of all fields, the time in microseconds of UTC."""
     entry = record.entry

@@ -22,7 +22,7 @@ DEADLINE_SECONDS = 30
 def api_server(module_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     asyncio.run(offer_types(module_database))
     settings = {"GPU_DEV_ADMINS": "grace, root", "GPU_DEV_AUDIT_SEAL_SECONDS": "0.05"}
-    with running_api(module_database, Path(tmp_path_factory.mktemp("state")), **settings) as server:
+    with running_api(module_database, Path(tmp_path_factory.mktemp("state")), settings) as server:
         yield server
 
 
@@ -62,6 +62,10 @@ def test_nobody_else_gets_in_and_the_attempt_is_written_down(
     assert (answer.status, answer.json["code"]) == (403, "not_allowed")
     (newest, *_) = read_audit(grace, "user=eve&action=admin")
     assert (newest["outcome"], newest["target"]) == ("refused", path)
+
+
+def test_what_cannot_be_stored_is_refused_all_the_same(eve: Person) -> None:
+    assert eve.call("POST", "/v1/admin/users/a%00%1b%ff/disable").status == 403
 
 
 def test_who_is_an_admin_is_told_so(grace: Person, eve: Person) -> None:

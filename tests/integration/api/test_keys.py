@@ -17,7 +17,7 @@ def api_server(module_database: str, tmp_path_factory: pytest.TempPathFactory) -
     """A rotated key ends at once here, so that no test has to wait for it."""
     asyncio.run(offer_types(module_database))
     state = Path(tmp_path_factory.mktemp("state"))
-    with running_api(module_database, state, GPU_DEV_KEY_OVERLAP_SECONDS="0") as server:
+    with running_api(module_database, state, {"GPU_DEV_KEY_OVERLAP_SECONDS": "0"}) as server:
         yield server
 
 

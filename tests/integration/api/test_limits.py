@@ -28,7 +28,7 @@ LIMITS = {
 def api_server(module_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """The tests come through a trusted proxy, so each can have an address of its own."""
     asyncio.run(offer_types(module_database))
-    with running_api(module_database, Path(tmp_path_factory.mktemp("state")), **LIMITS) as server:
+    with running_api(module_database, Path(tmp_path_factory.mktemp("state")), LIMITS) as server:
         yield server
 
 

@@ -21,6 +21,7 @@ from gpudev.domain.audit import (
     digest_of,
     find_added,
     make_seal,
+    tidy,
 )
 from gpudev.domain.reservation import OperationKind
 from tests.support.reservations import NOON
@@ -156,6 +157,15 @@ def test_a_missing_seal_is_named() -> None:
 def test_an_entry_older_than_a_seal_that_came_without_it_was_added(at: datetime, *, is_added: bool) -> None:
     record = AuditRecord(9, at, ENTRY)
     assert [finding.entry_id for finding in find_added([record], SEAL_1)] == ([9] if is_added else [])
+
+
+@pytest.mark.parametrize(
+    "text, kept",
+    [("plain ü", "plain ü"), ("a\0b\nc\x1b[31m", "a?b?c?[31m"), ("\ud800", "?"), ("x" * 999, "x" * 200)],
+    ids=["plain", "control", "surrogate", "long"],
+)
+def test_what_somebody_sent_is_made_fit_for_the_log(text: str, kept: str) -> None:
+    assert tidy(text) == kept
 
 
 def test_before_the_first_seal_nothing_is_too_old() -> None:

@@ -9,6 +9,7 @@ import structlog
 
 from gpudev.domain.errors import StoreUnavailable
 from gpudev.ports.audit import AuditLog
+from gpudev.ports.store import Health
 
 BATCH = 1000
 """Entries under one seal at most."""
@@ -19,6 +20,7 @@ _log = structlog.get_logger(__name__)
 @dataclass(frozen=True, slots=True)
 class SealAudit:
     audit: AuditLog
+    health: Health
     every_seconds: float
 
     async def __call__(self) -> None:
@@ -35,6 +37,8 @@ class SealAudit:
     async def run(self) -> None:
         while True:
             try:
+                # The schema may not be there yet: the API starts beside the database.
+                await self.health.check()
                 await self()
             except StoreUnavailable as error:
                 _log.warning("audit_not_sealed", error=error.message)

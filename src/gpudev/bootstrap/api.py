@@ -90,7 +90,7 @@ def make_application(settings: Settings, stores: Stores) -> Application:
         keys=make_keys(settings, stores, clock),
         admin=Admin(stores.users, stores.audit),
         key_uses=key_uses,
-        seal_audit=SealAudit(stores.audit, settings.access.seal_seconds),
+        seal_audit=SealAudit(stores.audit, stores.health, settings.access.seal_seconds),
         local_login=local_login,
         aws_login=make_aws_login(settings, stores, clock, local_login),
         identities=stores.identities,

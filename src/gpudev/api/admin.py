@@ -6,10 +6,11 @@ import re
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
 from gpudev.api.context import App, Caller
 from gpudev.api.encoding import json_response
+from gpudev.api.problems import problems
 from gpudev.app.admin import Anchor, Verification
 from gpudev.domain.audit import AuditRecord
 from gpudev.domain.errors import Invalid
@@ -24,6 +25,7 @@ from gpudev.wire.admin import (
     UserList,
 )
 
+Username = Annotated[str, Path(description="Name of the user.")]
 _ANCHOR = re.compile(r"([0-9]{1,9}):([0-9a-f]{64})")
 
 
@@ -51,32 +53,32 @@ async def list_users(app: App, caller: Caller) -> Response:
     return json_response(UserList(users=users))
 
 
-@router.post("/users/{name}/disable", response_model=UserChanged)
-async def disable_user(app: App, caller: Caller, name: str) -> Response:
+@router.post("/users/{name}/disable", response_model=UserChanged, responses=problems(404, 409))
+async def disable_user(app: App, caller: Caller, name: Username) -> Response:
     """Lock a user out: all keys end at once, and no login gives another. Dev servers run on."""
     user = await app.admin.set_active(caller, name, is_active=False)
     message = f"{user.username} is disabled, and all keys of {user.username} are revoked."
     return json_response(UserChanged(username=user.username, is_active=False, message=message))
 
 
-@router.post("/users/{name}/enable", response_model=UserChanged)
-async def enable_user(app: App, caller: Caller, name: str) -> Response:
+@router.post("/users/{name}/enable", response_model=UserChanged, responses=problems(404))
+async def enable_user(app: App, caller: Caller, name: Username) -> Response:
     """Let a user in again. The old keys do not come back."""
     user = await app.admin.set_active(caller, name, is_active=True)
     message = f"{user.username} is enabled and can log in."
     return json_response(UserChanged(username=user.username, is_active=True, message=message))
 
 
-@router.get("/audit", response_model=AuditPage)
+@router.get("/audit", response_model=AuditPage, responses=problems(400))
 async def read_audit(
     app: App,
     caller: Caller,
-    user: Annotated[str | None, Query(max_length=200)] = None,
-    action: Annotated[str | None, Query(max_length=200)] = None,
-    since: datetime | None = None,
-    until: datetime | None = None,
-    before: Annotated[int | None, Query(ge=1, lt=2**63)] = None,
-    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+    user: Annotated[str | None, Query(max_length=200, description="Only what this user did.")] = None,
+    action: Annotated[str | None, Query(max_length=200, description="Only this action.")] = None,
+    since: Annotated[datetime | None, Query(description="Only from this time on.")] = None,
+    until: Annotated[datetime | None, Query(description="Only before this time.")] = None,
+    before: Annotated[int | None, Query(ge=1, lt=2**63, description="Only entries before this one.")] = None,
+    limit: Annotated[int, Query(ge=1, le=500, description="The most on a page.")] = 50,
 ) -> Response:
     """The audit log, newest first."""
     query = AuditQuery(
@@ -92,7 +94,7 @@ async def read_audit(
     return json_response(AuditPage(entries=[_entry(record) for record in records], next_before=next_before))
 
 
-@router.get("/audit/verify", response_model=AuditVerification)
+@router.get("/audit/verify", response_model=AuditVerification, responses=problems(400))
 async def verify_audit(
     app: App,
     caller: Caller,

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Response
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Response
 
 from gpudev.api.context import App, Caller
 from gpudev.api.encoding import json_response
+from gpudev.api.problems import problems
 from gpudev.wire.keys import KeyInfo, KeyList, RevokedKey, RotatedKey
 
 router = APIRouter(prefix="/v1/keys", tags=["identity"])
+
+Prefix = Annotated[str, Path(description="The first 8 characters of the key.")]
 
 
 @router.post("/rotate", response_model=RotatedKey)
@@ -42,8 +47,8 @@ async def list_keys(app: App, caller: Caller) -> Response:
     return json_response(KeyList(keys=keys))
 
 
-@router.delete("/{prefix}", response_model=RevokedKey)
-async def revoke_key(app: App, caller: Caller, prefix: str) -> Response:
+@router.delete("/{prefix}", response_model=RevokedKey, responses=problems(404, 409))
+async def revoke_key(app: App, caller: Caller, prefix: Prefix) -> Response:
     """End one of one's own keys. One that has ended already stays so."""
     await app.keys.revoke(caller, prefix)
     return json_response(RevokedKey(key_prefix=prefix, message=f"The API key {prefix} is revoked."))

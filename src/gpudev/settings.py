@@ -10,11 +10,12 @@ import pwd
 import socket
 from dataclasses import dataclass, field
 from datetime import timedelta
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
 
-from pydantic import Field
+from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 _CONFIG = SettingsConfigDict(use_attribute_docstrings=True, populate_by_name=True, frozen=True)
@@ -94,6 +95,46 @@ class AwsSettings(BaseSettings):
     @property
     def names(self) -> frozenset[str]:
         return _split(self.public_names.lower())
+
+
+class AccessSettings(BaseSettings):
+    """Who may do what, and how often. Lists are separated by commas."""
+
+    model_config = _CONFIG
+
+    admin_names: str = Field("", validation_alias="GPU_DEV_ADMINS")
+    """Usernames of the admins. On one machine its owner is an admin, too."""
+    trusted_proxies: str = Field("", validation_alias="GPU_DEV_TRUSTED_PROXIES")
+    """Addresses and networks of the proxies whose `X-Forwarded-For` is believed, `10.0.0.0/8` for example."""
+    key_overlap_seconds: int = Field(60, validation_alias="GPU_DEV_KEY_OVERLAP_SECONDS", ge=0, le=3600)
+    """How long a key goes on working after it was rotated, in seconds."""
+    login_failures: int = Field(20, validation_alias="GPU_DEV_LOGIN_FAILURES", ge=1)
+    """So many failed logins from one address, and no more are looked at until the window below has passed."""
+    login_failure_minutes: float = Field(5, validation_alias="GPU_DEV_LOGIN_FAILURE_MINUTES", gt=0)
+    """The window in which failed logins are counted, in minutes."""
+    requests_per_second: float = Field(100, validation_alias="GPU_DEV_REQUESTS_PER_SECOND", ge=0)
+    """Requests a second that one key may go on making, in each process of the API; 0 is without limit."""
+    request_burst: int = Field(1000, validation_alias="GPU_DEV_REQUEST_BURST", ge=1)
+    """Requests that one key may make at once before that."""
+    wrong_keys_per_minute: float = Field(60, validation_alias="GPU_DEV_WRONG_KEYS_PER_MINUTE", ge=0)
+    """Requests with a wrong key from one address, in each process of the API; 0 is without limit."""
+    seal_seconds: float = Field(10, validation_alias="GPU_DEV_AUDIT_SEAL_SECONDS", gt=0)
+    """How often the audit log is sealed, in seconds."""
+
+    @property
+    def admins(self) -> frozenset[str]:
+        return _split(self.admin_names)
+
+    @property
+    def proxies(self) -> tuple[IPv4Network | IPv6Network, ...]:
+        return tuple(ip_network(text) for text in sorted(_split(self.trusted_proxies)))
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _check_proxies(cls, value: str) -> str:
+        for text in _split(value):
+            ip_network(text)
+        return value
 
 
 def _split(text: str) -> frozenset[str]:
@@ -179,6 +220,7 @@ class Settings:
     api: ApiSettings = field(default_factory=ApiSettings)
     aws: AwsSettings = field(default_factory=AwsSettings)
     github: GitHubSettings = field(default_factory=GitHubSettings)
+    access: AccessSettings = field(default_factory=AccessSettings)
     time: TimeSettings = field(default_factory=TimeSettings)
     local: LocalSettings = field(default_factory=LocalSettings)
     process: ProcessSettings = field(default_factory=ProcessSettings)
@@ -189,6 +231,7 @@ GROUPS: tuple[type[BaseSettings], ...] = (
     ApiSettings,
     AwsSettings,
     GitHubSettings,
+    AccessSettings,
     TimeSettings,
     LocalSettings,
     ProcessSettings,

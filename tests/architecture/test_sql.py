@@ -10,6 +10,7 @@ import asyncpg
 import pytest
 
 from gpudev.adapters.postgres.queries import NOUNS, load_queries
+from gpudev.domain.audit import AuditOutcome
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.reservation import EventKind, OperationKind, OperationStatus, Reason
 from gpudev.ports.queue import Channel
@@ -45,6 +46,7 @@ async def test_every_query_fits_the_schema(database: str) -> None:
         ("reservation_events_kind", EventKind),
         ("operations_kind", OperationKind),
         ("operations_status", OperationStatus),
+        ("audit_entries_outcome", AuditOutcome),
     ],
 )
 async def test_a_check_allows_exactly_the_members_of_its_enum(

@@ -84,6 +84,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         self._answer()
 
+    def do_DELETE(self) -> None:
+        self._answer()
+
     @override
     def log_message(self, *_: object) -> None:
         """Quiet."""

@@ -8,11 +8,11 @@ from typing import Annotated
 from fastapi import APIRouter, Response
 from pydantic import Field
 
-from gpudev.api.context import App
+from gpudev.api.context import Address, App
 from gpudev.api.descriptions import described
 from gpudev.api.encoding import json_response
 from gpudev.api.problems import problems
-from gpudev.app.login import IssuedKey, LoginProof
+from gpudev.app.login import IssuedKey, LoginOrigin, LoginProof
 from gpudev.domain.errors import NotFound
 from gpudev.ports.identity import AwsCredentials, Evidence, SignedRequest
 from gpudev.wire.cluster import LocalLoginRequest, LoginResponse
@@ -39,17 +39,19 @@ class CredentialsLogin:
     """What belongs to a key that is valid for a while only."""
 
 
-@router.post("/local-login", response_model=LoginResponse, responses=problems(401, 403, 404, 413))
-async def local_login(app: App, body: LocalLoginRequest) -> Response:
+@router.post("/local-login", response_model=LoginResponse, responses=problems(401, 403, 404, 413, 429))
+async def local_login(app: App, address: Address, body: LocalLoginRequest) -> Response:
     """Log in to a server on one's own machine, by proving that one can read its login file."""
     if app.local_login is None:
         raise NotFound("This server has no local login.", hint="Log in with: gpu-dev login")
-    key = await app.local_login(LoginProof(body.timestamp, body.nonce, body.proof))
+    origin = LoginOrigin("local", address)
+    async with app.guard_login(origin):
+        key = await app.local_login(LoginProof(body.timestamp, body.nonce, body.proof), origin)
     return _answer(key, app.local_login.issue_key.ttl_hours)
 
 
-@router.post("/aws-login", response_model=LoginResponse, responses=problems(401, 403, 404, 413))
-async def aws_login(app: App, body: SignedLogin | CredentialsLogin) -> Response:
+@router.post("/aws-login", response_model=LoginResponse, responses=problems(401, 403, 404, 413, 429))
+async def aws_login(app: App, address: Address, body: SignedLogin | CredentialsLogin) -> Response:
     """Log in as whoever AWS says one is: by a signed request, or by the credentials themselves."""
     if app.aws_login is None:
         raise NotFound(
@@ -57,7 +59,9 @@ async def aws_login(app: App, body: SignedLogin | CredentialsLogin) -> Response:
             hint="Operators turn it on by naming the accounts that may log in with ALLOWED_AWS_ACCOUNTS.",
             code="aws_login_off",
         )
-    given = await app.aws_login(_evidence_of(body))
+    origin = LoginOrigin("aws", address)
+    async with app.guard_login(origin):
+        given = await app.aws_login(_evidence_of(body), origin)
     return _answer(given.key, app.aws_login.issue_key.ttl_hours, given.arn)
 
 

@@ -64,4 +64,5 @@ async def queue(app: App, caller: Caller) -> Response:
 async def who_am_i(app: App, caller: Caller) -> Response:
     """The user that the API key belongs to."""
     arn = await app.identities.find_arn(caller.user_id)
-    return json_response(WhoAmI(user_id=caller.user_id, username=caller.username, aws_arn=arn))
+    answer = WhoAmI(user_id=caller.user_id, username=caller.username, is_admin=caller.is_admin, aws_arn=arn)
+    return json_response(answer)

@@ -1,4 +1,4 @@
-"""What a route is given: the application, and who is calling."""
+"""What a route is given: the application, who is calling, and from where."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Annotated
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from gpudev.api.origin import find_address
+from gpudev.app import caller
 from gpudev.app.application import Application
 from gpudev.domain.errors import Unauthenticated
-from gpudev.ports.store import User
 
 _bearer = HTTPBearer(auto_error=False, description="The API key that a login gave.")
 
@@ -35,8 +36,16 @@ def _api_key(
 ApiKey = Annotated[str, Depends(_api_key)]
 
 
-async def _caller(app: App, api_key: ApiKey) -> User:
-    return await app.authenticate(api_key)
+def _address(app: App, request: Request) -> str:
+    peer = request.client.host if request.client else None
+    return find_address(peer, request.headers.get("X-Forwarded-For"), app.trusted_proxies)
 
 
-Caller = Annotated[User, Depends(_caller)]
+Address = Annotated[str, Depends(_address)]
+
+
+async def _caller(app: App, api_key: ApiKey, address: Address) -> caller.Caller:
+    return await app.admit(api_key, address)
+
+
+Caller = Annotated[caller.Caller, Depends(_caller)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import structlog
@@ -23,6 +24,7 @@ STATUS_OF: dict[type[errors.GpuDevError], int] = {
     errors.Conflict: 409,
     errors.IllegalMove: 409,
     errors.QuotaExceeded: 409,
+    errors.TooManyRequests: 429,
     errors.Stale: 409,
     errors.Rejected: 400,
     errors.Unavailable: 503,
@@ -57,6 +59,8 @@ async def _answer_known(_request: Request, error: Exception) -> Response:
     headers = {}
     if status == 503:  # noqa: PLR2004 - the status itself
         headers["Retry-After"] = _RETRY_AFTER_SECONDS
+    if isinstance(error, errors.TooManyRequests):
+        headers["Retry-After"] = str(max(1, math.ceil(error.retry_after.total_seconds())))
     if status == 401:  # noqa: PLR2004 - the status itself
         headers["WWW-Authenticate"] = "Bearer"
     return json_response(ErrorBody(detail=error.message, code=error.code, hint=error.hint), status, headers)

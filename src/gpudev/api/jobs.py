@@ -34,20 +34,20 @@ JobId = Annotated[
 _EVENT_NUMBER = re.compile("[0-9]{1,9}")
 
 
-@router.get("/jobs", response_model=JobList, responses=problems(400))
+@router.get("/jobs", response_model=JobList, responses=problems(400, 404))
 async def list_jobs(
     app: App,
     caller: Caller,
     status: Annotated[str | None, Query(description="Statuses, separated by commas.")] = None,
     gpu_type: Annotated[str | None, Query(description="Only of this type, in any letter case.")] = None,
+    user: Annotated[str | None, Query(max_length=200, description="For admins: whose, or all.")] = None,
     limit: Annotated[int, Query(ge=1, le=500, description="The most on a page.")] = 50,
     offset: Annotated[int, Query(ge=0, le=2**31, description="How many to pass over.")] = 0,
 ) -> Response:
-    """One's own reservations, newest first."""
+    """One's own reservations, newest first; for admins also another user's, or everybody's."""
+    owner = await app.jobs_of(caller, user)
     chosen_type = app.catalogue.get(gpu_type).name if gpu_type else None
-    page = await app.reservations.list_page(
-        ListQuery(caller.user_id, _statuses(status), chosen_type, limit, offset)
-    )
+    page = await app.reservations.list_page(ListQuery(owner, _statuses(status), chosen_type, limit, offset))
     now = app.clock.now()
     jobs = [views.job_detail(reservation, app, now) for reservation in page.reservations]
     return json_response(JobList(jobs=jobs, total=page.total, limit=limit, offset=offset))
@@ -64,7 +64,7 @@ async def get_job(app: App, caller: Caller, job_id: JobId) -> Response:
 async def cancel_job(app: App, caller: Caller, job_id: JobId) -> Response:
     """End a reservation. What has ended already stays as it is."""
     reservation = await app.find(caller, job_id)
-    operation_id = await app.cancel(reservation)
+    operation_id = await app.cancel(caller, reservation)
     answer = ActionResponse(
         job_id=reservation.id,
         action="cancel",

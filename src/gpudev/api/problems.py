@@ -16,6 +16,7 @@ _DESCRIPTIONS = {
     409: "It clashes with what exists.",
     413: "The body is too long.",
     422: "The request does not fit the schema; `detail` is a list.",
+    429: "It was asked too often; `Retry-After` says when to ask again.",
     500: "An error of ours.",
     503: "A part that is needed does not answer; `Retry-After` says when to ask again.",
 }
@@ -35,5 +36,5 @@ def problems(*statuses: int) -> Responses:
 
 
 OF_EVERY_ROUTE = problems(422, 500, 503)
-OF_EVERY_CALLER = problems(401, 403)
+OF_EVERY_CALLER = problems(401, 403, 429)
 """What a route answers that wants an API key."""

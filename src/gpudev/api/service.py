@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gpudev import __version__
-from gpudev.api import auth, cluster, errors, health, jobs, submit
+from gpudev.api import admin, auth, cluster, errors, health, jobs, keys, submit
 from gpudev.api.body_limit import BodyLimit
 from gpudev.api.problems import OF_EVERY_CALLER, OF_EVERY_ROUTE
 from gpudev.app.application import Application
@@ -33,7 +33,7 @@ def make_service(application: Application) -> FastAPI:
     errors.install(service)
     service.add_middleware(BodyLimit)
     service.add_middleware(Stopwatch)
-    for module in (submit, jobs, cluster):
+    for module in (submit, jobs, cluster, keys, admin):
         service.include_router(module.router, responses={**OF_EVERY_ROUTE, **OF_EVERY_CALLER})
     for module in (auth, health):
         service.include_router(module.router, responses=OF_EVERY_ROUTE)
@@ -42,20 +42,24 @@ def make_service(application: Application) -> FastAPI:
 
 @asynccontextmanager
 async def _lifespan(service: FastAPI) -> AsyncIterator[None]:
-    listening = asyncio.create_task(service.state.application.hub.run())
-    listening.add_done_callback(_end_if_deaf)
+    application: Application = service.state.application
+    chores = (application.hub, application.key_uses, application.seal_audit)
+    tasks = [asyncio.create_task(chore.run(), name=type(chore).__name__) for chore in chores]
+    for task in tasks:
+        task.add_done_callback(_end_if_failed)
     try:
         yield
     finally:
-        listening.cancel()
-        with suppress(asyncio.CancelledError):
-            await listening
+        for task in tasks:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
 
 
-def _end_if_deaf(listening: asyncio.Task[None]) -> None:
-    """A worker that hears no events any more must not look healthy: it ends, and is started again."""
-    if not listening.cancelled() and listening.exception() is not None:
-        _log.error("hub_failed", error=repr(listening.exception()))
+def _end_if_failed(chore: asyncio.Task[None]) -> None:
+    """A worker that hears no events any more, say, must not look healthy: it ends, and is started again."""
+    if not chore.cancelled() and chore.exception() is not None:
+        _log.error("chore_failed", chore=chore.get_name(), error=repr(chore.exception()))
         signal.raise_signal(signal.SIGTERM)
 
 

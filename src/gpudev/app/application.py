@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network
 
+from gpudev.app.admin import Admin
+from gpudev.app.admit import Admit
 from gpudev.app.aws_login import AwsLogin
 from gpudev.app.cancel import Cancel
 from gpudev.app.find import Find, FindOperation
 from gpudev.app.follow import EventHub, Follow
+from gpudev.app.jobs_of import JobsOf
+from gpudev.app.key_uses import KeyUses
+from gpudev.app.keys import Keys
 from gpudev.app.login import Authenticate, LocalLogin
+from gpudev.app.login_guard import LoginGuard
 from gpudev.app.reserve import Reserve
+from gpudev.app.sealing import SealAudit
 from gpudev.domain.catalogue import Catalogue
 from gpudev.ports.clock import Clock
 from gpudev.ports.identity import Identities
 from gpudev.ports.queue import MessageQueue
 from gpudev.ports.store import GpuTypes, Health, Reservations
+
+TrustedProxies = tuple[IPv4Network | IPv6Network, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +34,14 @@ class Application:
     find_operation: FindOperation
     cancel: Cancel
     follow: Follow
+    jobs_of: JobsOf
     authenticate: Authenticate
+    admit: Admit
+    guard_login: LoginGuard
+    keys: Keys
+    admin: Admin
+    key_uses: KeyUses
+    seal_audit: SealAudit
     local_login: LocalLogin | None
     """None where the server is not somebody's own machine."""
     aws_login: AwsLogin | None
@@ -39,5 +56,7 @@ class Application:
     clock: Clock
     simulated_types: frozenset[str] = frozenset()
     """The GPU types of which there are no real GPUs here."""
+    trusted_proxies: TrustedProxies = ()
+    """Whose word on where a request came from is taken."""
     notices: tuple[str, ...] = ()
     """What users should know of this cluster."""

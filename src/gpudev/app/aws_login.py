@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from gpudev.app.login import IssuedKey, IssueKey
+from gpudev.app.login import IssuedKey, IssueKey, LoginOrigin
 from gpudev.domain.errors import NotAllowed, NotFound, Unauthenticated
 from gpudev.domain.identity import AccessPolicy, Identity
 from gpudev.ports.clock import Clock
@@ -66,7 +66,7 @@ class AwsLogin:
     issue_key: IssueKey
     clock: Clock
 
-    async def __call__(self, evidence: Evidence) -> AwsKey:
+    async def __call__(self, evidence: Evidence, origin: LoginOrigin) -> AwsKey:
         policy = AccessPolicy(await self.accounts.get(), self.rules.role)
         if isinstance(evidence, AwsCredentials) and not self.rules.accepts_credentials:
             raise NotAllowed(
@@ -78,7 +78,7 @@ class AwsLogin:
         if finding.proof is not None:
             await self._spend(finding.proof)
         policy.check(finding.identity)
-        key = await self.issue_key(await self._admit(finding.identity))
+        key = await self.issue_key(await self._admit(finding.identity), origin)
         _log.info("aws_login", username=key.user.username, arn=finding.identity.arn)
         return AwsKey(key, finding.identity.arn)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass
 
+from gpudev.app.caller import Caller
+from gpudev.domain.audit import AuditAction
 from gpudev.domain.names import OperationId
 from gpudev.domain.reservation import OperationKind, Reservation
 from gpudev.ports.clock import Clock
@@ -18,7 +20,10 @@ class Cancel:
     operations: Operations
     clock: Clock
 
-    async def __call__(self, reservation: Reservation) -> OperationId:
+    async def __call__(self, caller: Caller, reservation: Reservation) -> OperationId:
         operation_id = OperationId(str(uuid.uuid4()))
-        await self.operations.request(operation_id, reservation, OperationKind.CANCEL, self.clock.now())
+        entry = caller.entry(AuditAction.CANCEL, reservation.id, detail=f"Of {reservation.username}.")
+        await self.operations.request(
+            operation_id, reservation, OperationKind.CANCEL, self.clock.now(), (entry,)
+        )
         return operation_id

@@ -6,10 +6,13 @@ import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from gpudev.app.caller import Caller
+from gpudev.domain.audit import AuditAction
 from gpudev.domain.errors import Conflict, NotFound
 from gpudev.domain.names import OperationId
 from gpudev.domain.reservation import Reservation
-from gpudev.ports.store import Operations, Reservations, StoredOperation, User
+from gpudev.ports.audit import AuditLog
+from gpudev.ports.store import Operations, Reservations, StoredOperation
 
 _SHOWN = 60
 """How much of a text that means nothing is repeated in the answer."""
@@ -18,25 +21,37 @@ _SHOWN = 60
 @dataclass(frozen=True, slots=True)
 class Find:
     reservations: Reservations
+    audit: AuditLog
 
-    async def __call__(self, user: User, text: str) -> Reservation:
-        """Only one's own are looked at, so another user's reservation is simply not found."""
+    async def __call__(self, caller: Caller, text: str) -> Reservation:
+        """Only one's own are looked at, so another user's reservation is simply not found.
+
+        An admin means one of their own as well, and anybody's if there is none; that goes into the audit
+        log.
+        """
         meant = text.lower()
-        candidates = await self.reservations.list_matching(user.user_id, meant) if meant.isprintable() else ()
-        return choose_meant(meant, candidates)
+        if not meant.isprintable():
+            return choose_meant(meant, ())
+        own = await self.reservations.list_matching(caller.user_id, meant)
+        if own or not caller.is_admin:
+            return choose_meant(meant, own)
+        found = choose_meant(meant, await self.reservations.list_matching_of_all(meant))
+        entry = caller.entry(AuditAction.VIEW_JOB, found.id, detail=f"Of {found.username}.")
+        await self.audit.write(entry)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
 class FindOperation:
     operations: Operations
 
-    async def __call__(self, user: User, text: str) -> StoredOperation:
+    async def __call__(self, caller: Caller, text: str) -> StoredOperation:
         """What is not an id at all is not found either."""
         try:
             operation_id = OperationId(str(uuid.UUID(text)))
         except ValueError:
             raise NotFound(f'Operation "{text[:_SHOWN]}" was not found.') from None
-        return await self.operations.get(operation_id, user.user_id)
+        return await self.operations.get(operation_id, None if caller.is_admin else caller.user_id)
 
 
 def choose_meant(text: str, candidates: Iterable[Reservation]) -> Reservation:

@@ -8,6 +8,7 @@ import secrets
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from gpudev.domain.audit import AuditAction, AuditEntry
 from gpudev.domain.errors import NotAllowed, Unauthenticated
 from gpudev.ports.clock import Clock
 from gpudev.ports.store import NewKey, User, Users
@@ -16,6 +17,14 @@ PROOF_LIFE = timedelta(minutes=1)
 KEY_PREFIX_LENGTH = 8
 _KEY_BYTES = 32
 _LOGIN_HINT = "Log in again: any gpu-dev command does it by itself."
+
+
+@dataclass(frozen=True, slots=True)
+class LoginOrigin:
+    """How and from where somebody logs in."""
+
+    method: str
+    address: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +43,13 @@ class IssueKey:
     clock: Clock
     ttl_hours: int
 
-    async def __call__(self, user: User) -> IssuedKey:
-        api_key = secrets.token_urlsafe(_KEY_BYTES)
-        expires_at = self.clock.now() + timedelta(hours=self.ttl_hours)
-        prefix = api_key[:KEY_PREFIX_LENGTH]
-        await self.users.add_key(user.user_id, NewKey(hash_key(api_key), prefix, expires_at))
-        return IssuedKey(api_key, prefix, expires_at, user)
+    async def __call__(self, user: User, origin: LoginOrigin) -> IssuedKey:
+        """The key that ends a login; both are written to the audit log, together with the key itself."""
+        api_key, key = make_key(self.clock.now(), self.ttl_hours)
+        login = AuditEntry(user.username, AuditAction.LOGIN, origin.method, origin.address)
+        issued = AuditEntry(user.username, AuditAction.KEY_ISSUED, key.prefix, origin.address)
+        await self.users.add_key(user.user_id, key, (login, issued))
+        return IssuedKey(api_key, key.prefix, key.expires_at, user)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +87,7 @@ class LocalLogin:
     hosts: frozenset[str]
     """The host:port addresses under which this server may be spoken to."""
 
-    async def __call__(self, proof: LoginProof) -> IssuedKey:
+    async def __call__(self, proof: LoginProof, origin: LoginOrigin) -> IssuedKey:
         now = self.clock.now()
         if abs(now.timestamp() - proof.timestamp) > PROOF_LIFE.total_seconds():
             raise Unauthenticated("The login proof is too old.", hint="Check this machine's clock.")
@@ -89,7 +99,7 @@ class LocalLogin:
         user = await self.users.upsert(self.owner)
         if not user.is_active:
             raise NotAllowed(f"The user {user.username} is disabled.", hint="Ask your operator.")
-        return await self.issue_key(user)
+        return await self.issue_key(user, origin)
 
     def _is_genuine(self, proof: LoginProof) -> bool:
         expected = [
@@ -100,6 +110,13 @@ class LocalLogin:
 
 def make_proof(secret: bytes, timestamp: int, nonce: str, host: str) -> str:
     return hmac.new(secret, f"{timestamp}\n{nonce}\n{host}".encode(), hashlib.sha256).hexdigest()
+
+
+def make_key(now: datetime, ttl_hours: int) -> tuple[str, NewKey]:
+    """A new key in clear, and as it is stored."""
+    api_key = secrets.token_urlsafe(_KEY_BYTES)
+    expires_at = now + timedelta(hours=ttl_hours)
+    return api_key, NewKey(hash_key(api_key), api_key[:KEY_PREFIX_LENGTH], expires_at)
 
 
 def hash_key(api_key: str) -> bytes:

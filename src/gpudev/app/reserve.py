@@ -8,8 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 
+from gpudev.app.caller import Caller
 from gpudev.app.let_in import FindWhomToLetIn, LetIn
 from gpudev.domain.access import combine_public_keys
+from gpudev.domain.audit import AuditAction
 from gpudev.domain.catalogue import Catalogue
 from gpudev.domain.errors import Conflict, NotFound
 from gpudev.domain.expiry import check_duration
@@ -56,7 +58,7 @@ class Reserve:
     find_whom_to_let_in: FindWhomToLetIn
     clock: Clock
 
-    async def __call__(self, user: User, request: ReserveRequest, idempotency_key: str = "") -> Reservation:
+    async def __call__(self, user: Caller, request: ReserveRequest, idempotency_key: str = "") -> Reservation:
         """Write the reservation. The same idempotency key, or the same id, again gives the same one."""
         draft = self._draft(user, request)
         let_in = await self.find_whom_to_let_in(request.ssh_public_keys, request.github_user)
@@ -64,7 +66,7 @@ class Reserve:
         draft = replace(_with_keys(draft, let_in), created_at=self.clock.now())
         clashes = 0
         for reservation_id in _ids(user, request, idempotency_key):
-            made = await self._submit(replace(draft, id=reservation_id), request)
+            made = await self._submit(user, replace(draft, id=reservation_id), request)
             if made is not None:
                 return made
             earlier = await self._find_own(user, reservation_id)
@@ -101,14 +103,15 @@ class Reserve:
             warning=" ".join(request.warnings),
         )
 
-    async def _submit(self, draft: Reservation, request: ReserveRequest) -> Reservation | None:
+    async def _submit(self, user: Caller, draft: Reservation, request: ReserveRequest) -> Reservation | None:
         """Write it under the first of its names that is free; None if the id is in use."""
         event = Event(EventKind.SUBMITTED, draft.detail, draft.created_at)
+        entry = user.entry(AuditAction.SUBMIT, draft.id, detail=draft.detail)
         names = _names(draft, request)
         for name in names:
             named = replace(draft, name=name)
             try:
-                await self.reservations.submit(named, event)
+                await self.reservations.submit(named, event, (entry,))
             except Conflict as conflict:
                 if conflict.code != "name_taken" or await self._exists(draft.id):
                     break

@@ -15,13 +15,17 @@ from gpudev.adapters.github.keys import GitHubKeys
 from gpudev.adapters.local.control_plane.readiness import tell_ready
 from gpudev.adapters.local.control_plane.state import StateFolder
 from gpudev.api.service import make_service
+from gpudev.app.admin import Admin
 from gpudev.app.application import Application
 from gpudev.app.cancel import Cancel
 from gpudev.app.find import Find, FindOperation
 from gpudev.app.follow import EventHub, Follow
+from gpudev.app.jobs_of import JobsOf
 from gpudev.app.let_in import FindWhomToLetIn
 from gpudev.app.login import Authenticate, IssueKey, LocalLogin
 from gpudev.app.reserve import Reserve
+from gpudev.app.sealing import SealAudit
+from gpudev.bootstrap.access import make_admit, make_key_uses, make_keys, make_login_guard
 from gpudev.bootstrap.aws_login import make_aws_login
 from gpudev.bootstrap.foundation import (
     Stores,
@@ -55,6 +59,8 @@ async def _serve_api(settings: Settings) -> None:
             lifespan="on",
             timeout_graceful_shutdown=2,
             timeout_keep_alive=75,
+            # Whose word on a caller's address is taken is a setting of ours, see `api.origin`.
+            proxy_headers=False,
         )
         server = uvicorn.Server(config)
         # The socket listens already, so a request that comes now waits for the server and is not refused.
@@ -69,13 +75,22 @@ def make_application(settings: Settings, stores: Stores) -> Application:
     local_login = _make_local_login(settings, stores, clock)
     github = GitHubKeys(settings.github.url, settings.github.timeout_seconds)
     find_whom_to_let_in = FindWhomToLetIn(github, stores.github_keys, clock)
+    authenticate = Authenticate(stores.users, clock)
+    key_uses = make_key_uses(stores, clock)
     return Application(
         reserve=Reserve(stores.reservations, catalogue, find_whom_to_let_in, clock),
-        find=Find(stores.reservations),
+        find=Find(stores.reservations, stores.audit),
         find_operation=FindOperation(stores.operations),
         cancel=Cancel(stores.operations, clock),
         follow=Follow(stores.reservations, hub),
-        authenticate=Authenticate(stores.users, clock),
+        jobs_of=JobsOf(stores.users, stores.audit),
+        authenticate=authenticate,
+        admit=make_admit(settings, authenticate, key_uses, clock),
+        guard_login=make_login_guard(settings, stores, clock),
+        keys=make_keys(settings, stores, clock),
+        admin=Admin(stores.users, stores.audit),
+        key_uses=key_uses,
+        seal_audit=SealAudit(stores.audit, stores.health, settings.access.seal_seconds),
         local_login=local_login,
         aws_login=make_aws_login(settings, stores, clock, local_login),
         identities=stores.identities,
@@ -87,6 +102,7 @@ def make_application(settings: Settings, stores: Stores) -> Application:
         catalogue=catalogue,
         clock=clock,
         simulated_types=_find_simulated_types(settings),
+        trusted_proxies=settings.access.proxies,
         notices=_make_notices(settings),
     )
 

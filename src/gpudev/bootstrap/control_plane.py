@@ -29,6 +29,7 @@ from gpudev.bootstrap.foundation import (
     open_stores,
     prepare_database,
 )
+from gpudev.domain.audit import SERVER_ITSELF, AuditAction, AuditEntry
 from gpudev.domain.errors import Conflict
 from gpudev.settings import Settings
 
@@ -134,7 +135,9 @@ class ControlPlane:
         async with open_stores(self._settings) as stores:
             await claim_database(self._settings, stores)
             # While nothing ran, another program may have listened on our port and been sent a key.
-            await stores.users.revoke_keys()
+            await stores.users.revoke_keys(
+                AuditEntry(SERVER_ITSELF, AuditAction.KEY_REVOKED, detail="All keys, at the start.")
+            )
 
     def _environment(self, listener: socket.socket) -> dict[str, str]:
         return {

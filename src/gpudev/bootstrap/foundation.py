@@ -15,6 +15,8 @@ from gpudev.adapters.local.nodes.fleet import Fleet, default_fleet_choice, load_
 from gpudev.adapters.local.processes.linux import die_with_parent
 from gpudev.adapters.local.sandbox.isolation import Isolation, probe_isolation
 from gpudev.adapters.postgres.admissions import PostgresAdmissions
+from gpudev.adapters.postgres.api_keys import PostgresApiKeys, PostgresLoginFailures
+from gpudev.adapters.postgres.audit import PostgresAuditLog
 from gpudev.adapters.postgres.github_keys import PostgresGitHubKeys
 from gpudev.adapters.postgres.gpu_types import PostgresGpuTypes
 from gpudev.adapters.postgres.health import PostgresHealth
@@ -49,6 +51,9 @@ class Stores:
     users: PostgresUsers
     identities: PostgresIdentities
     github_keys: PostgresGitHubKeys
+    api_keys: PostgresApiKeys
+    login_failures: PostgresLoginFailures
+    audit: PostgresAuditLog
     queue: PgmqQueue
     signals: PostgresSignals
     health: PostgresHealth
@@ -64,6 +69,9 @@ class Stores:
             users=PostgresUsers(database),
             identities=PostgresIdentities(database),
             github_keys=PostgresGitHubKeys(database),
+            api_keys=PostgresApiKeys(database),
+            login_failures=PostgresLoginFailures(database),
+            audit=PostgresAuditLog(database),
             queue=PgmqQueue(database),
             signals=PostgresSignals(database.dsn),
             health=PostgresHealth(database),

@@ -16,6 +16,7 @@ EXIT_CODES: dict[type[errors.ClientError], int] = {
     errors.NotAllowed: 4,
     errors.LoginFailed: 4,
     errors.QuotaExceeded: 5,
+    errors.TooManyRequests: 5,
     errors.NoCapacity: 5,
     errors.TimedOut: 6,
     errors.Unreachable: 7,

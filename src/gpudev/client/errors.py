@@ -7,6 +7,7 @@
     ├── NotFound         no such reservation or operation (404)
     ├── Conflict         it clashes with what exists: a taken name, two matches for an id (409, 410)
     ├── QuotaExceeded    the caller's share is used up
+    ├── TooManyRequests  the caller asks too often (429)
     ├── NoCapacity       there is no room
     ├── NotActive        the reservation is over, or not there yet
     ├── TimedOut         the wait was longer than the caller allowed
@@ -57,6 +58,10 @@ class QuotaExceeded(ClientError):
     default_code = "quota_exceeded"
 
 
+class TooManyRequests(ClientError):
+    default_code = "too_many_requests"
+
+
 class NoCapacity(ClientError):
     default_code = "no_capacity"
 
@@ -92,6 +97,7 @@ _BY_STATUS: dict[int, type[ClientError]] = {
     409: Conflict,
     410: Conflict,
     422: Usage,
+    429: TooManyRequests,
 }
 
 

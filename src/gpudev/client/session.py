@@ -10,6 +10,7 @@ from typing import Self, TypeVar
 from urllib.parse import quote, urlencode
 
 from gpudev.client import codec, sse
+from gpudev.client.admin import Admin
 from gpudev.client.config import Surroundings, Target, find_target, read_surroundings
 from gpudev.client.credentials import Credentials
 from gpudev.client.errors import NotActive, error_of
@@ -31,6 +32,7 @@ from gpudev.wire.jobs import (
     SubmitRequest,
     SubmitResponse,
 )
+from gpudev.wire.keys import KeyList, RevokedKey, RotatedKey
 
 T = TypeVar("T")
 
@@ -47,6 +49,7 @@ class Client:
         self._credentials = credentials
         self._http = Http(target.api_url)
         self._key: str | None = None
+        self.admin = Admin(self)
 
     def __enter__(self) -> Self:
         return self
@@ -57,8 +60,7 @@ class Client:
     def log_in(self) -> LoginResponse:
         """Log in anew, whatever key there is, and keep the new one. Other calls do it when they must."""
         answer = log_in(self._http, self.target)
-        self._credentials.keep_key(self.target.api_url, answer.api_key, answer.expires_at)
-        self._key = answer.api_key
+        self._keep(answer.api_key, answer.expires_at)
         return answer
 
     def reserve(self, request: SubmitRequest, *, idempotency_key: str | None = None) -> SubmitResponse:
@@ -75,13 +77,15 @@ class Client:
         *,
         statuses: Collection[str] = (),
         gpu_type: str | None = None,
+        user: str | None = None,
         limit: int | None = None,
         offset: int = 0,
     ) -> JobList:
-        """A page of one's own reservations, newest first."""
+        """A page of one's own reservations, newest first; for admins also of a `user`, or of `all`."""
         wanted = {
             "status": ",".join(statuses),
             "gpu_type": gpu_type,
+            "user": user,
             "limit": limit,
             "offset": offset,
         }
@@ -105,6 +109,20 @@ class Client:
 
     def whoami(self) -> WhoAmI:
         return self._get(WhoAmI, "/v1/me")
+
+    def list_keys(self) -> KeyList:
+        """One's own API keys, newest first."""
+        return self.call(KeyList, "GET", "/v1/keys")
+
+    def rotate_key(self) -> RotatedKey:
+        """Replace the key that is in use, here and in the file that keeps it."""
+        answer = self.call(RotatedKey, "POST", "/v1/keys/rotate")
+        self._keep(answer.api_key, answer.expires_at)
+        return answer
+
+    def revoke_key(self, prefix: str) -> RevokedKey:
+        """End one of one's own keys, named by its first characters."""
+        return self.call(RevokedKey, "DELETE", f"/v1/keys/{quote(prefix, safe='')}")
 
     def events(
         self, reservation: str, *, after: int = 0, timeout: float | None = None
@@ -140,8 +158,12 @@ class Client:
     def close(self) -> None:
         self._http.close()
 
+    def call(self, kind: type[T], method: str, path: str) -> T:
+        """A request without a body that is the same when it is made twice."""
+        return self._call(kind, Request(method, path, may_repeat=True))
+
     def _get(self, kind: type[T], path: str) -> T:
-        return self._call(kind, Request("GET", path, may_repeat=True))
+        return self.call(kind, "GET", path)
 
     def _post(
         self, kind: type[T], path: str, body: object = None, headers: Mapping[str, str] | None = None
@@ -179,6 +201,10 @@ class Client:
             self.log_in()
         headers = {**request.headers, "Authorization": f"Bearer {self._key}"}
         return Request(request.method, request.path, request.body, headers, request.may_repeat)
+
+    def _keep(self, api_key: str, expires_at: datetime) -> None:
+        self._credentials.keep_key(self.target.api_url, api_key, expires_at)
+        self._key = api_key
 
 
 def connect(surroundings: Surroundings | None = None) -> Client:

@@ -8,7 +8,8 @@
     │   ├── Unauthenticated  the caller has not shown who they are
     │   ├── Conflict         it clashes with what exists: a taken name, a disk in use
     │   ├── IllegalMove      the reservation is in a state that does not allow it
-    │   └── QuotaExceeded    the caller's share is used up
+    │   ├── QuotaExceeded    the caller's share is used up
+    │   └── TooManyRequests  the caller asks too often; it says when to ask again
     ├── Unavailable          a part we need does not answer; asking again later may work
     │   ├── StoreUnavailable
     │   ├── ClusterUnavailable
@@ -23,6 +24,8 @@ does.
 """
 
 from __future__ import annotations
+
+from datetime import timedelta
 
 
 class GpuDevError(Exception):
@@ -67,6 +70,14 @@ class IllegalMove(Rejected):
 
 class QuotaExceeded(Rejected):
     default_code = "quota_exceeded"
+
+
+class TooManyRequests(Rejected):
+    default_code = "too_many_requests"
+
+    def __init__(self, message: str, *, retry_after: timedelta, hint: str = "", code: str = "") -> None:
+        super().__init__(message, hint=hint, code=code)
+        self.retry_after = retry_after
 
 
 class Unavailable(GpuDevError):

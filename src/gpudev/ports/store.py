@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from gpudev.domain.audit import AuditEntry
 from gpudev.domain.capacity import Availability
 from gpudev.domain.catalogue import GpuType
 from gpudev.domain.lifecycle import Status
@@ -32,6 +33,17 @@ class User:
     user_id: UserId
     username: str
     is_active: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class UserSummary:
+    """A user as admins see one."""
+
+    user: User
+    created_at: datetime
+    last_used_at: datetime | None
+    """When one of the user's keys was last used, to the minute or so."""
+    live_reservations: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +129,20 @@ class Users(Protocol):
         """The owner of a key that is active and not expired."""
         ...
 
-    async def add_key(self, user_id: UserId, key: NewKey) -> None: ...
+    async def add_key(self, user_id: UserId, key: NewKey, audit: Sequence[AuditEntry] = ()) -> None: ...
 
-    async def revoke_keys(self) -> None:
+    async def revoke_keys(self, audit: AuditEntry) -> None:
         """No key that was ever given works any more; everybody logs in again."""
+        ...
+
+    async def find_by_name(self, username: str) -> User | None: ...
+
+    async def list_all(self) -> tuple[UserSummary, ...]:
+        """Every user there ever was, by name."""
+        ...
+
+    async def set_active(self, username: str, *, is_active: bool, audit: AuditEntry) -> User:
+        """Let a user in, or lock one out and revoke all keys. Idempotent. `NotFound` if there is none."""
         ...
 
     async def use_proof(self, proof: bytes, now: datetime, expires_at: datetime) -> bool:
@@ -129,8 +151,8 @@ class Users(Protocol):
 
 
 class Reservations(Protocol):
-    async def submit(self, reservation: Reservation, event: Event) -> None:
-        """Write a new reservation, its event and its message, all or nothing.
+    async def submit(self, reservation: Reservation, event: Event, audit: Sequence[AuditEntry] = ()) -> None:
+        """Write a new reservation, its event, its message and its audit entry, all or nothing.
 
         `Conflict` with code `name_taken` when the user has a live one of that name, `id_taken` when the
         id or its first 8 characters are in use.
@@ -141,6 +163,10 @@ class Reservations(Protocol):
 
     async def list_matching(self, user_id: UserId, text: str) -> tuple[Reservation, ...]:
         """The user's reservations that `text` may mean; see `app.find`."""
+        ...
+
+    async def list_matching_of_all(self, text: str) -> tuple[Reservation, ...]:
+        """The same among the reservations of all users."""
         ...
 
     async def list_page(self, query: ListQuery) -> Page:
@@ -201,9 +227,14 @@ class Reservations(Protocol):
 
 class Operations(Protocol):
     async def request(
-        self, operation_id: OperationId, reservation: Reservation, kind: OperationKind, now: datetime
+        self,
+        operation_id: OperationId,
+        reservation: Reservation,
+        kind: OperationKind,
+        now: datetime,
+        audit: Sequence[AuditEntry] = (),
     ) -> None:
-        """Write an operation, its message, and a new version of the reservation.
+        """Write an operation, its message, its audit entry, and a new version of the reservation.
 
         The new version makes every turn in flight stale, so none can decide without having seen it.
         """
@@ -211,7 +242,9 @@ class Operations(Protocol):
 
     async def settle(self, outcomes: Sequence[OperationOutcome], now: datetime) -> None: ...
 
-    async def get(self, operation_id: OperationId, user_id: UserId) -> StoredOperation: ...
+    async def get(self, operation_id: OperationId, user_id: UserId | None) -> StoredOperation:
+        """One of this user's, or anybody's where no user is given."""
+        ...
 
 
 class AdmissionTransaction(Protocol):

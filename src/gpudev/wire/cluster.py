@@ -147,6 +147,8 @@ class WhoAmI:
     """Number of the user."""
     username: str
     """Name of the user."""
+    is_admin: bool = False
+    """Whether the user may use the routes of admins."""
     aws_arn: str | None = None
     """Who one is by the word of AWS, where one logs in by AWS."""
 

@@ -39,7 +39,7 @@ JOBS = [
     ACTIVE,
     FAILED,
 ]
-WRITTEN_BY_OTHERS = {"up", "down", "server"}
+WRITTEN_BY_OTHERS = {"up", "down", "server", "admin"}
 
 
 def test_list() -> None:

@@ -49,7 +49,7 @@ def github() -> Iterator[FakeGitHub]:
 def api_server(
     module_database: str, github: FakeGitHub, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ApiServer]:
-    asyncio.run(_offer_types(module_database))
+    asyncio.run(offer_types(module_database))
     state_dir = Path(tmp_path_factory.mktemp("state"))
     with running_api(module_database, state_dir, {"GPU_DEV_GITHUB_URL": github.url}) as server:
         yield server
@@ -75,7 +75,7 @@ def eve(make_person: Callable[..., Person]) -> Person:
     return make_person("eve")
 
 
-async def _offer_types(dsn: str) -> None:
+async def offer_types(dsn: str) -> None:
     async with open_test_stores(dsn):
         pass
 

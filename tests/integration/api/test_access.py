@@ -26,6 +26,13 @@ ROUTES = [
     ("GET", "/v1/cluster/status"),
     ("GET", "/v1/queue"),
     ("GET", "/v1/me"),
+    ("GET", "/v1/keys"),
+    ("POST", "/v1/keys/rotate"),
+    ("DELETE", "/v1/keys/abcdefgh"),
+    ("GET", "/v1/admin/users"),
+    ("POST", "/v1/admin/users/ada/disable"),
+    ("GET", "/v1/admin/audit"),
+    ("GET", "/v1/admin/audit/verify"),
 ]
 
 

@@ -33,6 +33,7 @@ def answer_list(api: FakeApi, *jobs: JobDetail, total: int | None = None) -> Non
         ([], "status=pending,queued,preparing,active&limit=50"),
         (["--all"], "limit=50"),
         (["--status", "Active, queued"], "status=active,queued&limit=50"),
+        (["--user", "all"], "status=pending,queued,preparing,active&user=all&limit=50"),
         (["--limit", "3"], "status=pending,queued,preparing,active&limit=3"),
     ],
 )
@@ -50,6 +51,18 @@ def test_list_prints_a_table(gpu_dev: GpuDev, api: FakeApi) -> None:
         "ID        NAME   GPUS      STATUS   WHEN",
         "7f3a91c2  train  2 x h100  pending  being looked at",
     ]
+
+
+def test_list_of_others_says_whose_each_is(gpu_dev: GpuDev, api: FakeApi) -> None:
+    answer_list(api, A_JOB)
+    assert gpu_dev("list", "--user", "all").out.splitlines()[1].startswith("ada   7f3a91c2  train")
+
+
+def test_list_of_others_leaves_ones_own_ssh_files_alone(gpu_dev: GpuDev, api: FakeApi) -> None:
+    config = ssh.write_config(read_surroundings(), api.url, ACTIVE, ())
+    answer_list(api)
+    gpu_dev("list", "--user", "eve")
+    assert config.exists()
 
 
 @pytest.mark.parametrize("form", [["--json"], ["-o", "json"]])
@@ -162,6 +175,7 @@ def test_whoami(gpu_dev: GpuDev, api: FakeApi) -> None:
     assert json.loads(gpu_dev("whoami", "--json").out) == {
         "user_id": 1,
         "username": "ada",
+        "is_admin": False,
         "api_url": api.url,
         "environment": "local",
     }

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from gpudev.adapters.postgres.audit import audit_rows
 from gpudev.adapters.postgres.pool import Database
 from gpudev.adapters.postgres.queries import load_queries
+from gpudev.domain.audit import AuditEntry
 from gpudev.domain.errors import NotFound
 from gpudev.domain.names import OperationId, ReservationId, UserId
 from gpudev.domain.reservation import OperationKind, OperationOutcome, OperationStatus, Reservation
@@ -20,9 +22,16 @@ class PostgresOperations:
         self._database = database
 
     async def request(
-        self, operation_id: OperationId, reservation: Reservation, kind: OperationKind, now: datetime
+        self,
+        operation_id: OperationId,
+        reservation: Reservation,
+        kind: OperationKind,
+        now: datetime,
+        audit: Sequence[AuditEntry] = (),
     ) -> None:
-        await self._database.execute(_SQL["request"], operation_id, reservation.id, kind, now)
+        await self._database.execute(
+            _SQL["request"], operation_id, reservation.id, kind, now, audit_rows(audit)
+        )
 
     async def settle(self, outcomes: Sequence[OperationOutcome], now: datetime) -> None:
         await self._database.execute(
@@ -33,7 +42,7 @@ class PostgresOperations:
             now,
         )
 
-    async def get(self, operation_id: OperationId, user_id: UserId) -> StoredOperation:
+    async def get(self, operation_id: OperationId, user_id: UserId | None) -> StoredOperation:
         row = await self._database.fetch_row(_SQL["get"], operation_id, user_id)
         if row is None:
             raise NotFound(f"Operation {operation_id} was not found.")

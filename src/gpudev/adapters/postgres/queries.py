@@ -17,10 +17,13 @@ _TRAILING_COMMENT = re.compile(r"(\n--[^\n]*)+\s*$")
 
 NOUNS = (
     "admissions",
+    "api_keys",
+    "audit",
     "github_keys",
     "gpu_types",
     "health",
     "identities",
+    "login_failures",
     "operations",
     "queue",
     "reservations",

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 import asyncpg
 
+from gpudev.adapters.postgres.audit import audit_rows
 from gpudev.adapters.postgres.pool import Database, Row
 from gpudev.adapters.postgres.queries import load_queries
 from gpudev.adapters.postgres.recording import write_record
 from gpudev.adapters.postgres.rows import event_from, reservation_from
+from gpudev.domain.audit import AuditEntry
 from gpudev.domain.errors import Conflict, NotFound, Stale
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import OperationId, ReservationId, UserId
@@ -29,7 +31,7 @@ class PostgresReservations:
         # One token a process: what this process leased before its last word was lost, it may lease again.
         self._token = str(uuid.uuid4())
 
-    async def submit(self, reservation: Reservation, event: Event) -> None:
+    async def submit(self, reservation: Reservation, event: Event, audit: Sequence[AuditEntry] = ()) -> None:
         try:
             await self._database.execute(
                 _SQL["submit"],
@@ -46,6 +48,7 @@ class PostgresReservations:
                 event.message,
                 reservation.github_user,
                 reservation.warning,
+                audit_rows(audit),
             )
         except asyncpg.UniqueViolationError as error:
             raise _conflict(reservation, error) from error
@@ -59,6 +62,9 @@ class PostgresReservations:
     async def list_matching(self, user_id: UserId, text: str) -> tuple[Reservation, ...]:
         rows = await self._database.fetch(_SQL["list_matching"], user_id, text)
         return tuple(map(reservation_from, rows))
+
+    async def list_matching_of_all(self, text: str) -> tuple[Reservation, ...]:
+        return tuple(map(reservation_from, await self._database.fetch(_SQL["list_matching_of_all"], text)))
 
     async def list_page(self, query: ListQuery) -> Page:
         chosen = (query.user_id, query.statuses, query.gpu_type)

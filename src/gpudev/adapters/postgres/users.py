@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
+from gpudev.adapters.postgres.audit import audit_rows
 from gpudev.adapters.postgres.pool import Database, Row
 from gpudev.adapters.postgres.queries import load_queries
-from gpudev.domain.errors import NotAllowed
+from gpudev.domain.audit import AuditEntry
+from gpudev.domain.errors import NotAllowed, NotFound
 from gpudev.domain.names import UserId
-from gpudev.ports.store import NewKey, User
+from gpudev.ports.store import NewKey, User, UserSummary
 
 _SQL = load_queries("users")
 
@@ -32,11 +35,30 @@ class PostgresUsers:
         row = await self._database.fetch_row(_SQL["find_by_key"], key_hash, now)
         return _user_from(row) if row else None
 
-    async def add_key(self, user_id: UserId, key: NewKey) -> None:
-        await self._database.execute(_SQL["add_key"], user_id, key.key_hash, key.prefix, key.expires_at)
+    async def add_key(self, user_id: UserId, key: NewKey, audit: Sequence[AuditEntry] = ()) -> None:
+        await self._database.execute(
+            _SQL["add_key"], user_id, key.key_hash, key.prefix, key.expires_at, audit_rows(audit)
+        )
 
-    async def revoke_keys(self) -> None:
-        await self._database.execute(_SQL["revoke_keys"])
+    async def revoke_keys(self, audit: AuditEntry) -> None:
+        await self._database.execute(_SQL["revoke_keys"], audit_rows([audit]))
+
+    async def find_by_name(self, username: str) -> User | None:
+        row = await self._database.fetch_row(_SQL["find_by_name"], username)
+        return _user_from(row) if row else None
+
+    async def list_all(self) -> tuple[UserSummary, ...]:
+        rows = await self._database.fetch(_SQL["list_all"])
+        return tuple(
+            UserSummary(_user_from(row), row["created_at"], row["last_used_at"], row["live_reservations"])
+            for row in rows
+        )
+
+    async def set_active(self, username: str, *, is_active: bool, audit: AuditEntry) -> User:
+        row = await self._database.fetch_row(_SQL["set_active"], username, is_active, audit_rows([audit]))
+        if row is None:
+            raise NotFound(f'There is no user "{username}".', hint="See them with: gpu-dev admin users")
+        return _user_from(row)
 
     async def use_proof(self, proof: bytes, now: datetime, expires_at: datetime) -> bool:
         async with self._database.connection() as connection:

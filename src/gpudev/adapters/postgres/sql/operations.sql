@@ -5,6 +5,10 @@ WITH noticed AS (
 ), requested AS (
     INSERT INTO operations (operation_id, reservation_id, kind, requested_at)
     SELECT $1, reservation_id, $3, $4 FROM noticed
+), audited AS (
+    INSERT INTO audit_entries (username, action, target, address, outcome, detail)
+    SELECT a.username, a.action, a.target, a.address, a.outcome, a.detail
+    FROM noticed, jsonb_populate_recordset(NULL::audit_entries, $5) a
 )
 SELECT pgmq.send('gpu_reservations', jsonb_build_object('reservation_id', reservation_id)),
        pg_notify('gpu_dev_messages', 'gpu_reservations')
@@ -18,4 +22,4 @@ WHERE operations.operation_id = o.operation_id AND operations.status = 'requeste
 -- name: get
 SELECT o.operation_id, o.reservation_id, o.kind, o.status, o.error, o.requested_at, o.finished_at
 FROM operations o JOIN reservations r USING (reservation_id)
-WHERE o.operation_id = $1 AND r.user_id = $2;
+WHERE o.operation_id = $1 AND ($2::integer IS NULL OR r.user_id = $2);

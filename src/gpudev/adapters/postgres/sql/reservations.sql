@@ -9,6 +9,10 @@ WITH submitted AS (
 ), told AS (
     INSERT INTO reservation_events (reservation_id, number, kind, message, at, elapsed)
     SELECT reservation_id, 1, 'submitted', $11, $10, interval '0' FROM submitted
+), audited AS (
+    INSERT INTO audit_entries (username, action, target, address, outcome, detail)
+    SELECT a.username, a.action, a.target, a.address, a.outcome, a.detail
+    FROM submitted, jsonb_populate_recordset(NULL::audit_entries, $14) a
 )
 SELECT pgmq.send('gpu_reservations', jsonb_build_object('reservation_id', reservation_id)),
        pg_notify('gpu_dev_admission', gpu_type),
@@ -22,6 +26,12 @@ SELECT * FROM reservation_rows WHERE reservation_id = $1;
 SELECT * FROM reservation_rows
 WHERE user_id = $1
   AND (name = $2 OR (length($2) >= 4 AND starts_with(reservation_id::text, $2)))
+ORDER BY created_at DESC
+LIMIT 50;
+
+-- name: list_matching_of_all
+SELECT * FROM reservation_rows
+WHERE name = $1 OR (length($1) >= 4 AND starts_with(reservation_id::text, $1))
 ORDER BY created_at DESC
 LIMIT 50;
 

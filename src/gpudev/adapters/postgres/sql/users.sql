@@ -10,13 +10,42 @@ FROM api_keys k JOIN api_users u USING (user_id)
 WHERE k.key_hash = $1 AND k.is_active AND k.expires_at > $2;
 
 -- name: add_key
-INSERT INTO api_keys (user_id, key_hash, key_prefix, expires_at) VALUES ($1, $2, $3, $4);
+WITH added AS (
+    INSERT INTO api_keys (user_id, key_hash, key_prefix, expires_at) VALUES ($1, $2, $3, $4)
+    RETURNING key_id
+)
+SELECT write_audit($5::jsonb) FROM added;
 
 -- name: revoke_keys
-UPDATE api_keys SET is_active = false WHERE is_active;
+WITH revoked AS (
+    UPDATE api_keys SET is_active = false WHERE is_active RETURNING key_id
+)
+SELECT write_audit($1::jsonb) WHERE EXISTS (SELECT FROM revoked);
 
 -- name: use_proof
 INSERT INTO used_proofs (proof, expires_at) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING true;
 
 -- name: forget_old_proofs
 DELETE FROM used_proofs WHERE expires_at < $1;
+
+-- name: find_by_name
+SELECT user_id, username, is_active FROM api_users WHERE username = $1;
+
+-- name: list_all
+SELECT u.user_id, u.username, u.is_active, u.created_at,
+       (SELECT max(k.last_used_at) FROM api_keys k WHERE k.user_id = u.user_id) AS last_used_at,
+       (SELECT count(*) FROM reservations r
+        WHERE r.user_id = u.user_id AND r.status IN ('pending', 'queued', 'preparing', 'active')) AS live_reservations
+FROM api_users u
+ORDER BY u.username;
+
+-- A disabled user's keys end with it, and do not come back when it is enabled.
+-- name: set_active
+WITH changed AS (
+    UPDATE api_users SET is_active = $2 WHERE username = $1 RETURNING user_id, username, is_active
+), revoked AS (
+    UPDATE api_keys SET is_active = false
+    FROM changed
+    WHERE api_keys.user_id = changed.user_id AND api_keys.is_active AND NOT changed.is_active
+)
+SELECT user_id, username, is_active, write_audit($3::jsonb) FROM changed;

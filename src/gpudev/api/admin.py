@@ -1,0 +1,163 @@
+"""Routes of admins."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
+
+from gpudev.api.context import App, Caller
+from gpudev.api.encoding import json_response
+from gpudev.api.problems import problems
+from gpudev.app.admin import Anchor, Verification
+from gpudev.domain.audit import AuditRecord
+from gpudev.domain.errors import Invalid
+from gpudev.ports.audit import AuditQuery
+from gpudev.wire.admin import (
+    AuditEntryDetail,
+    AuditFinding,
+    AuditPage,
+    AuditVerification,
+    UserChanged,
+    UserDetail,
+    UserList,
+)
+
+Username = Annotated[str, Path(description="Name of the user.")]
+_ANCHOR = re.compile(r"([0-9]{1,9}):([0-9a-f]{64})")
+
+
+async def _only_admins(app: App, caller: Caller, request: Request) -> None:
+    await app.admin.check(caller, request.url.path)
+
+
+router = APIRouter(prefix="/v1/admin", tags=["admin"], dependencies=[Depends(_only_admins)])
+
+
+@router.get("/users", response_model=UserList)
+async def list_users(app: App, caller: Caller) -> Response:
+    """Every user there ever was."""
+    users = [
+        UserDetail(
+            user_id=summary.user.user_id,
+            username=summary.user.username,
+            is_active=summary.user.is_active,
+            created_at=summary.created_at,
+            live_reservations=summary.live_reservations,
+            last_used_at=summary.last_used_at,
+        )
+        for summary in await app.admin.list_users(caller)
+    ]
+    return json_response(UserList(users=users))
+
+
+@router.post("/users/{name}/disable", response_model=UserChanged, responses=problems(404, 409))
+async def disable_user(app: App, caller: Caller, name: Username) -> Response:
+    """Lock a user out: all keys end at once, and no login gives another. Dev servers run on."""
+    user = await app.admin.set_active(caller, name, is_active=False)
+    message = f"{user.username} is disabled, and all keys of {user.username} are revoked."
+    return json_response(UserChanged(username=user.username, is_active=False, message=message))
+
+
+@router.post("/users/{name}/enable", response_model=UserChanged, responses=problems(404))
+async def enable_user(app: App, caller: Caller, name: Username) -> Response:
+    """Let a user in again. The old keys do not come back."""
+    user = await app.admin.set_active(caller, name, is_active=True)
+    message = f"{user.username} is enabled and can log in."
+    return json_response(UserChanged(username=user.username, is_active=True, message=message))
+
+
+@router.get("/audit", response_model=AuditPage, responses=problems(400))
+async def read_audit(
+    app: App,
+    caller: Caller,
+    user: Annotated[str | None, Query(max_length=200, description="Only what this user did.")] = None,
+    action: Annotated[str | None, Query(max_length=200, description="Only this action.")] = None,
+    since: Annotated[datetime | None, Query(description="Only from this time on.")] = None,
+    until: Annotated[datetime | None, Query(description="Only before this time.")] = None,
+    before: Annotated[int | None, Query(ge=1, lt=2**63, description="Only entries before this one.")] = None,
+    limit: Annotated[int, Query(ge=1, le=500, description="The most on a page.")] = 50,
+) -> Response:
+    """The audit log, newest first."""
+    query = AuditQuery(
+        username=_printable(user),
+        action=_printable(action),
+        since=_with_zone(since),
+        until=_with_zone(until),
+        before=before,
+        limit=limit,
+    )
+    records = await app.admin.read_audit(caller, query)
+    next_before = records[-1].entry_id if len(records) == limit else None
+    return json_response(AuditPage(entries=[_entry(record) for record in records], next_before=next_before))
+
+
+@router.get("/audit/verify", response_model=AuditVerification, responses=problems(400))
+async def verify_audit(
+    app: App,
+    caller: Caller,
+    anchor: Annotated[str | None, Query(description="NUMBER:HASH of a seal, noted earlier.")] = None,
+) -> Response:
+    """Recompute the whole chain of the audit log."""
+    found = await app.admin.verify_audit(caller, _parse_anchor(anchor) if anchor else None)
+    return json_response(_verification(found))
+
+
+def _entry(record: AuditRecord) -> AuditEntryDetail:
+    entry = record.entry
+    return AuditEntryDetail(
+        entry_id=record.entry_id,
+        at=record.at,
+        username=entry.username,
+        action=entry.action,
+        target=entry.target,
+        address=entry.address,
+        outcome=entry.outcome,
+        detail=entry.detail,
+    )
+
+
+def _verification(found: Verification) -> AuditVerification:
+    findings = [
+        AuditFinding(
+            kind=finding.kind,
+            message=finding.message,
+            entry_id=finding.entry_id,
+            seal_number=finding.seal_number,
+        )
+        for finding in found.findings
+    ]
+    return AuditVerification(
+        is_intact=not findings,
+        seals=found.seals,
+        sealed_entries=found.sealed,
+        waiting_entries=found.waiting,
+        findings=findings,
+        last_seal=found.last.number if found.last else None,
+        last_hash=found.last.hash.hex() if found.last else None,
+    )
+
+
+def _parse_anchor(text: str) -> Anchor:
+    match = _ANCHOR.fullmatch(text)
+    if match is None:
+        raise Invalid(
+            "The anchor is not NUMBER:HASH.",
+            hint="Take both from an earlier verification, for example 17:9f86d0....",
+            code="bad_anchor",
+        )
+    return Anchor(int(match[1]), bytes.fromhex(match[2]))
+
+
+def _printable(text: str | None) -> str | None:
+    if text is not None and not text.isprintable():
+        raise Invalid("The filter is not text that can be in the log.", code="bad_filter")
+    return text
+
+
+def _with_zone(at: datetime | None) -> datetime | None:
+    if at is not None and at.tzinfo is None:
+        raise Invalid("A time needs a zone.", hint="Write it like 2026-03-01T12:00:00Z.", code="bad_time")
+    return at

@@ -1,0 +1,54 @@
+"""Routes of one's own API keys."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Response
+
+from gpudev.api.context import App, Caller
+from gpudev.api.encoding import json_response
+from gpudev.api.problems import problems
+from gpudev.wire.keys import KeyInfo, KeyList, RevokedKey, RotatedKey
+
+router = APIRouter(prefix="/v1/keys", tags=["identity"])
+
+Prefix = Annotated[str, Path(description="The first 8 characters of the key.")]
+
+
+@router.post("/rotate", response_model=RotatedKey)
+async def rotate_key(app: App, caller: Caller) -> Response:
+    """A new key in the place of the one that asks, which goes on working for a moment."""
+    key = await app.keys.rotate(caller)
+    answer = RotatedKey(
+        api_key=key.api_key,
+        key_prefix=key.prefix,
+        user_id=key.user.user_id,
+        username=key.user.username,
+        expires_at=key.expires_at,
+    )
+    return json_response(answer, headers={"Cache-Control": "no-store"})
+
+
+@router.get("", response_model=KeyList)
+async def list_keys(app: App, caller: Caller) -> Response:
+    """One's own keys, newest first; of each only what tells it from the others."""
+    keys = [
+        KeyInfo(
+            key_prefix=key.prefix,
+            created_at=key.created_at,
+            expires_at=key.expires_at,
+            is_active=key.is_active,
+            is_current=key.is_current,
+            last_used_at=key.last_used_at,
+        )
+        for key in await app.keys.list_own(caller)
+    ]
+    return json_response(KeyList(keys=keys))
+
+
+@router.delete("/{prefix}", response_model=RevokedKey, responses=problems(404, 409))
+async def revoke_key(app: App, caller: Caller, prefix: Prefix) -> Response:
+    """End one of one's own keys. One that has ended already stays so."""
+    await app.keys.revoke(caller, prefix)
+    return json_response(RevokedKey(key_prefix=prefix, message=f"The API key {prefix} is revoked."))

@@ -1,0 +1,54 @@
+"""Who may come in, and how often: keys, limits and admins, made from the settings."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from datetime import timedelta
+
+from gpudev.app.admit import Admit
+from gpudev.app.key_uses import KeyUses
+from gpudev.app.keys import Keys
+from gpudev.app.limits import Limiter
+from gpudev.app.login import Authenticate
+from gpudev.app.login_guard import LoginGuard
+from gpudev.bootstrap.foundation import Stores
+from gpudev.domain.limits import Rate
+from gpudev.ports.clock import Clock
+from gpudev.settings import Settings
+
+_KEY_USES_SECONDS = 30
+
+
+def make_admit(settings: Settings, authenticate: Authenticate, key_uses: KeyUses, clock: Clock) -> Admit:
+    access = settings.access
+    requests = Rate(access.requests_per_second, access.request_burst)
+    wrong_keys = Rate(access.wrong_keys_per_minute / 60, max(1, round(access.wrong_keys_per_minute)))
+    return Admit(
+        authenticate=authenticate,
+        key_uses=key_uses,
+        requests=Limiter(requests, clock, "This API key asks too often."),
+        wrong_keys=Limiter(wrong_keys, clock, "Too many wrong API keys came from this address."),
+        admins=_admins(settings),
+    )
+
+
+def make_key_uses(stores: Stores, clock: Clock) -> KeyUses:
+    return KeyUses(stores.api_keys, clock, _KEY_USES_SECONDS)
+
+
+def make_keys(settings: Settings, stores: Stores, clock: Clock) -> Keys:
+    overlap = timedelta(seconds=settings.access.key_overlap_seconds)
+    return Keys(stores.api_keys, clock, settings.api.key_ttl_hours, overlap)
+
+
+def make_login_guard(settings: Settings, stores: Stores, clock: Clock) -> LoginGuard:
+    window = timedelta(minutes=settings.access.login_failure_minutes)
+    return LoginGuard(stores.login_failures, stores.audit, clock, settings.access.login_failures, window)
+
+
+def _admins(settings: Settings) -> frozenset[str]:
+    """The owner of the machine is an admin on it: the database and all processes are theirs anyway."""
+    if settings.local.state_dir is None:
+        return settings.access.admins
+    return settings.access.admins | {pwd.getpwuid(os.getuid()).pw_name}

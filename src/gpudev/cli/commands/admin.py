@@ -1,0 +1,15 @@
+"""`gpu-dev admin`: what only admins may do."""
+
+from __future__ import annotations
+
+from gpudev.cli.lazy import Entry, LazyGroup
+
+command = LazyGroup(
+    {
+        "users": Entry("gpudev.cli.commands.admin_users", "List users; disable and enable one."),
+        "audit": Entry("gpudev.cli.commands.admin_audit", "Read the audit log; verify that it is unchanged."),
+    },
+    {},
+    name="admin",
+    help="What admins do. The server's settings say who is one.",
+)

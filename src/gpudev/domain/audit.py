@@ -1,0 +1,238 @@
+"""The audit log: who did what, on what, from where, and the chain of seals that shows it unchanged.
+
+Entries are appended and never touched again. Some seconds later a *seal* is made over those that have
+none yet: it keeps a digest of each entry, and a hash over those digests and the hash of the seal before.
+Whoever changes, removes or adds an entry afterwards no longer fits the chain, and is found by its number.
+
+Entries are committed out of order, so a seal cannot take "all up to this number". It takes whatever has
+no seal yet, and says until when it knows the log. A transaction takes seconds at most, so an entry that
+is older by more than `LATE` than what a seal knows, and in no seal, was not written by us at its time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+
+GENESIS = bytes(32)
+"""What the first seal names as the hash before it."""
+
+LATE = timedelta(minutes=5)
+"""Longer than any transaction of ours may take, the limits of its connection considered."""
+
+MAX_TEXT = 200
+"""Enough for every name there is; what somebody sends instead of a name is cut."""
+
+
+SERVER_ITSELF = "(server)"
+"""Stands for the user where nobody asked. No user can have brackets in the name."""
+
+
+class AuditAction(StrEnum):
+    """What this version writes. A log outlives its writers, so the database takes any word."""
+
+    LOGIN = "login"
+    KEY_ISSUED = "key_issued"
+    KEY_ROTATED = "key_rotated"
+    KEY_REVOKED = "key_revoked"
+    SUBMIT = "submit"
+    CANCEL = "cancel"
+    LIST_JOBS = "list_jobs"
+    """An admin listed other users' reservations."""
+    VIEW_JOB = "view_job"
+    """An admin looked up another user's reservation, to read it or to act on it."""
+    LIST_USERS = "list_users"
+    DISABLE_USER = "disable_user"
+    ENABLE_USER = "enable_user"
+    READ_AUDIT = "read_audit"
+    VERIFY_AUDIT = "verify_audit"
+    ADMIN = "admin"
+    """Somebody who is no admin called a route of admins."""
+
+
+class AuditOutcome(StrEnum):
+    DONE = "done"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """What is to be written down. Never a secret: keys are named by their prefix."""
+
+    username: str
+    """Who; empty if nobody knows, as after a failed login."""
+    action: str
+    target: str = ""
+    address: str = ""
+    outcome: str = AuditOutcome.DONE
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRecord:
+    """An entry as it stands in the log, with the number and the time that the database gave it."""
+
+    entry_id: int
+    at: datetime
+    entry: AuditEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    number: int
+    first_id: int
+    last_id: int
+    entries: int
+    known_until: datetime
+    """Up to here, less `LATE`, every entry is in this seal or an earlier one."""
+    previous_hash: bytes
+    hash: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class SealedEntry:
+    """An entry's digest as the seal keeps it, with what stands in the log now."""
+
+    entry_id: int
+    digest: bytes
+    record: AuditRecord | None
+
+
+class FindingKind(StrEnum):
+    CHANGED = "changed"
+    MISSING = "missing"
+    ADDED = "added"
+    BROKEN_SEAL = "broken_seal"
+    BROKEN_CHAIN = "broken_chain"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is not as it was sealed."""
+
+    kind: FindingKind
+    message: str
+    entry_id: int | None = None
+    seal_number: int | None = None
+
+
+def tidy(text: str) -> str:
+    """What somebody sent, as the log takes it: one line that can be stored and printed anywhere."""
+    return "".join(character if character.isprintable() else "?" for character in text[:MAX_TEXT])
+
+
+def digest_of(record: AuditRecord) -> bytes:
+    """SHA-256 over the canonical form: a JSON array of all fields, the time in microseconds of UTC."""
+    entry = record.entry
+    words = (entry.username, entry.action, entry.target, entry.address, entry.outcome, entry.detail)
+    return _sha256([record.entry_id, _moment(record.at), *map(str, words)])
+
+
+def make_seal(previous: Seal | None, records: Sequence[AuditRecord], known_until: datetime) -> Seal:
+    """The next seal of the chain, over these entries."""
+    ids = [record.entry_id for record in records]
+    unhashed = Seal(
+        number=previous.number + 1 if previous else 1,
+        first_id=min(ids),
+        last_id=max(ids),
+        entries=len(ids),
+        known_until=known_until,
+        previous_hash=previous.hash if previous else GENESIS,
+        hash=b"",
+    )
+    digests = {record.entry_id: digest_of(record) for record in records}
+    return _hashed(unhashed, digests)
+
+
+def check_seal(seal: Seal, previous: Seal | None, sealed: Sequence[SealedEntry]) -> tuple[Finding, ...]:
+    """What is wrong with a seal, its place in the chain and the entries under it."""
+    return (*_check_place(seal, previous), *_check_hash(seal, sealed), *_check_entries(seal, sealed))
+
+
+def find_added(unsealed: Iterable[AuditRecord], last: Seal | None) -> tuple[Finding, ...]:
+    """Entries that claim to be older than what was sealed after them."""
+    if last is None:
+        return ()
+    return tuple(
+        Finding(
+            FindingKind.ADDED,
+            f"Entry {record.entry_id} was added later: it says {_moment(record.at)}, "
+            f"and seal {last.number}, made at {_moment(last.known_until)}, came without it.",
+            entry_id=record.entry_id,
+        )
+        for record in unsealed
+        if record.at < last.known_until - LATE
+    )
+
+
+def _check_place(seal: Seal, previous: Seal | None) -> Iterator[Finding]:
+    expected = previous.number + 1 if previous else 1
+    if seal.number != expected:
+        yield Finding(
+            FindingKind.MISSING,
+            f"Seals {expected} to {seal.number - 1} are missing."
+            if seal.number - 1 > expected
+            else f"Seal {expected} is missing.",
+            seal_number=expected,
+        )
+    elif seal.previous_hash != (previous.hash if previous else GENESIS):
+        before = f"seal {previous.number}" if previous else "the beginning of the log"
+        yield Finding(
+            FindingKind.BROKEN_CHAIN, f"Seal {seal.number} does not follow {before}.", seal_number=seal.number
+        )
+
+
+def _check_hash(seal: Seal, sealed: Sequence[SealedEntry]) -> Iterator[Finding]:
+    digests = {entry.entry_id: entry.digest for entry in sealed}
+    if _hashed(seal, digests).hash != seal.hash or len(digests) != seal.entries:
+        yield Finding(
+            FindingKind.BROKEN_SEAL,
+            f"Seal {seal.number}, over entries {seal.first_id} to {seal.last_id}, was changed: it was made "
+            f"over {seal.entries} entries, and {len(digests)} are under it.",
+            seal_number=seal.number,
+        )
+
+
+def _check_entries(seal: Seal, sealed: Sequence[SealedEntry]) -> Iterator[Finding]:
+    for entry in sealed:
+        if entry.record is None:
+            kind, words = FindingKind.MISSING, "is missing"
+        elif digest_of(entry.record) != entry.digest:
+            kind, words = FindingKind.CHANGED, "was changed after it was sealed"
+        else:
+            continue
+        yield Finding(kind, f"Entry {entry.entry_id} {words}.", entry.entry_id, seal.number)
+
+
+def _hashed(seal: Seal, digests: dict[int, bytes]) -> Seal:
+    """The seal with the hash that belongs to it and to these digests."""
+    content = [
+        seal.number,
+        seal.previous_hash.hex(),
+        _moment(seal.known_until),
+        seal.first_id,
+        seal.last_id,
+        seal.entries,
+        [[entry_id, digests[entry_id].hex()] for entry_id in sorted(digests)],
+    ]
+    return Seal(
+        number=seal.number,
+        first_id=seal.first_id,
+        last_id=seal.last_id,
+        entries=seal.entries,
+        known_until=seal.known_until,
+        previous_hash=seal.previous_hash,
+        hash=_sha256(content),
+    )
+
+
+def _sha256(content: list[object]) -> bytes:
+    return hashlib.sha256(json.dumps(content, separators=(",", ":")).encode()).digest()
+
+
+def _moment(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="microseconds")

@@ -1,0 +1,98 @@
+"""What admins see, on the wire."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserDetail:
+    user_id: int
+    """Number of the user."""
+    username: str
+    """Name of the user."""
+    is_active: bool
+    """Not disabled."""
+    created_at: datetime
+    """When the user first logged in."""
+    live_reservations: int
+    """Reservations that are not over."""
+    last_used_at: datetime | None = None
+    """When a key of the user was last used, to the minute or so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserList:
+    users: list[UserDetail]
+    """Everybody, by name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserChanged:
+    username: str
+    """Name of the user."""
+    is_active: bool
+    """Not disabled."""
+    message: str
+    """What was done."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntryDetail:
+    entry_id: int
+    """Number of the entry."""
+    at: datetime
+    """When it was written, by the clock of the database."""
+    username: str
+    """Who; empty after a login that failed."""
+    action: str
+    """What was done or tried."""
+    target: str
+    """On what: a reservation, a key's prefix, a user."""
+    address: str
+    """Where the request came from."""
+    outcome: str
+    """done or refused."""
+    detail: str
+    """More, in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditPage:
+    entries: list[AuditEntryDetail]
+    """Newest first."""
+    next_before: int | None = None
+    """Send it as `before` for the next page; left out on the last one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditFinding:
+    """Something in the audit log that is not as it was sealed."""
+
+    kind: str
+    """changed, missing, added, broken_seal or broken_chain."""
+    message: str
+    """The same in words."""
+    entry_id: int | None = None
+    """The entry, where it is about one."""
+    seal_number: int | None = None
+    """The seal, where it is about one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditVerification:
+    is_intact: bool
+    """Nothing was found."""
+    seals: int
+    """How many seals there are."""
+    sealed_entries: int
+    """How many entries are under them."""
+    waiting_entries: int
+    """How many are too new to have a seal."""
+    findings: list[AuditFinding]
+    """What is wrong."""
+    last_seal: int | None = None
+    """Number of the last seal. Noted elsewhere with its hash, it shows a log that was cut off or made anew."""
+    last_hash: str | None = None
+    """Its hash, hexadecimal."""

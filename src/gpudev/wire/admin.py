@@ -93,6 +93,6 @@ class AuditVerification:
     findings: list[AuditFinding]
     """What is wrong."""
     last_seal: int | None = None
-    """Number of the last seal. Noted elsewhere with its hash, it shows a log that was cut off or made anew."""
+    """Number of the last seal. Noted elsewhere with its hash, it shows a log that was cut or made anew."""
     last_hash: str | None = None
     """Its hash, hexadecimal."""

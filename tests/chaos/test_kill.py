@@ -177,6 +177,7 @@ def is_answering(machine: Machine) -> bool:
     return True
 
 
+@pytest.mark.long
 def test_the_controller_may_die_at_every_step(machine: Machine, tmp_path: Path) -> None:
     """A kill before and after each action by name; the next controller completes it, and doubles nothing."""
     fault = tmp_path / "fault"

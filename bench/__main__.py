@@ -7,10 +7,10 @@ import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from bench import claim
+from bench import api, claim
 from bench.page import PAGE, Section, describe_conditions, write_section
 
-BENCHMARKS: dict[str, Callable[[bool], Section]] = {"claim": claim.measure}
+BENCHMARKS: dict[str, Callable[[bool], Section]] = {"api": api.measure, "claim": claim.measure}
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -38,6 +38,8 @@ class DatabaseSettings(BaseSettings):
     """Password of that user."""
     name: str = Field("gpudev", validation_alias="POSTGRES_DB")
     """Name of the database."""
+    replica_url: str = Field("", validation_alias="GPU_DEV_DATABASE_REPLICA_URL")
+    """Address of a streaming replica. Lists of ended reservations are read from it while it answers."""
     max_connections: int = Field(10, validation_alias="GPU_DEV_DATABASE_MAX_CONNECTIONS", ge=2)
     """Most connections that one process opens, the one that listens aside."""
 
@@ -60,8 +62,12 @@ class ApiSettings(BaseSettings):
     """Port to listen on."""
     socket_fd: int = Field(-1, validation_alias="GPU_DEV_API_FD")
     """Set by `gpu-dev up`: descriptor of a socket that listens already; replaces host and port."""
+    workers: int = Field(1, validation_alias="GPU_DEV_API_WORKERS", ge=1, le=64)
+    """How many processes serve the API on its one socket. Each opens database connections of its own."""
     metrics_port: int = Field(0, validation_alias="GPU_DEV_METRICS_PORT")
     """Port for Prometheus metrics of all processes that share `PROMETHEUS_MULTIPROC_DIR`; 0 turns it off."""
+    metrics_dir: Path | None = Field(None, validation_alias="PROMETHEUS_MULTIPROC_DIR")
+    """Folder in which processes share their metrics. Several workers make one of their own without it."""
     key_ttl_hours: int = Field(2, validation_alias="API_KEY_TTL_HOURS", ge=1, le=168)
     """How long an API key lives, in hours."""
 

@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from bench import __main__ as command
+from bench import api_findings
 from bench.claim_findings import Claim, Findings
 from bench.figures import Figure, milliseconds, percentile, table
+from bench.load import Order
 from bench.page import Section, describe_conditions, replace_section, write_section
 
 CLAIM = Section("Claim", "python -m bench claim", "It took 5 ms.")
@@ -50,6 +52,23 @@ def test_a_table_has_a_row_a_figure() -> None:
 def test_the_overhead_is_that_over_the_neighbour() -> None:
     claims = [Claim(0, 0, 0, 0, 0, first_byte=seconds) for seconds in (0.5, 1.0)]
     assert Findings(claims, by_hand=[0.25, 0.25]).overhead.seconds == [0.25, 0.75]
+
+
+def test_a_ratio_compares_each_round_with_its_own_floor() -> None:
+    found = api_findings.Findings()
+    for subject, rates in {"get": (50, 10, 90), "get: one statement": (100, 100, 100)}.items():
+        for rate in rates:
+            found.add(subject, (1.0, [0.001] * rate))
+    assert found.ratio(api_findings.GOALS[0]) == 0.5
+    assert found.subjects["get"].rate == 50
+
+
+def test_an_order_is_bytes_for_the_wire() -> None:
+    order = Order("here", 80, "POST", "/x", {"A": "1"}, "{}")
+    assert order.request() == (
+        b"POST /x HTTP/1.1\r\nHost: here:80\r\nA: 1\r\n"
+        b"Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+    )
 
 
 def test_a_new_section_goes_to_the_end() -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 
 from gpudev.api import views
-from gpudev.api.context import App, Caller
+from gpudev.api.context import App, Caller, Visitor, application_of
 from gpudev.api.encoding import json_response
 from gpudev.domain.lifecycle import Status
 from gpudev.ports.store import StatusCount
@@ -17,10 +17,13 @@ _NONE = StatusCount(0, 0)
 
 
 @router.get("/gpu/availability", response_model=AvailabilityResponse)
-async def availability(app: App, _caller: Caller) -> Response:
+async def availability(request: Request, visitor: Visitor) -> Response:
     """The GPUs of each type: how many there are, how many are free, who waits."""
+    app = application_of(request)
     now = app.clock.now()
-    rooms = [views.type_availability(stored, now) for stored in await app.gpu_types.list_availability()]
+    user, stored = await app.gpu_types.list_availability_for_key(visitor.key)
+    app.admit.check(visitor, user)
+    rooms = [views.type_availability(room, now) for room in stored]
     return json_response(
         AvailabilityResponse(availability={room.gpu_type: room for room in rooms}, timestamp=now)
     )

@@ -1,51 +1,66 @@
-"""What a route is given: the application, who is calling, and from where."""
+"""What a route is given: the application, who is calling, and from where.
+
+All of it is `async`, also what waits for nothing: FastAPI sends everything else through a thread.
+"""
 
 from __future__ import annotations
 
 from typing import Annotated
 
 from fastapi import Depends, Request
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from fastapi.security import HTTPBearer
+from typing_extensions import override
 
 from gpudev.api.origin import find_address
-from gpudev.app import caller
+from gpudev.app import admit, caller
 from gpudev.app.application import Application
 from gpudev.domain.errors import Unauthenticated
 
-_bearer = HTTPBearer(auto_error=False, description="The API key that a login gave.")
 
-
-def _application(request: Request) -> Application:
+def application_of(request: Request) -> Application:
+    """For the routes that are asked most: a dependency costs more than it looks."""
     application: Application = request.app.state.application
     return application
+
+
+async def _application(request: Request) -> Application:
+    return application_of(request)
 
 
 App = Annotated[Application, Depends(_application)]
 
 
-def _api_key(
-    credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
-) -> str:
-    if credentials is None:
-        raise Unauthenticated(
-            "This route needs an API key.", hint="Send it as: Authorization: Bearer <api key>"
-        )
-    return credentials.credentials
-
-
-ApiKey = Annotated[str, Depends(_api_key)]
-
-
-def _address(app: App, request: Request) -> str:
+async def _address(request: Request) -> str:
+    application = application_of(request)
     peer = request.client.host if request.client else None
-    return find_address(peer, request.headers.get("X-Forwarded-For"), app.trusted_proxies)
+    return find_address(peer, request.headers.get("X-Forwarded-For"), application.trusted_proxies)
 
 
 Address = Annotated[str, Depends(_address)]
 
 
-async def _caller(app: App, api_key: ApiKey, address: Address) -> caller.Caller:
-    return await app.admit(api_key, address)
+class _Door(HTTPBearer):
+    """The scheme of the OpenAPI document; it gives whoever comes with a key, in one step a request."""
+
+    @override
+    async def __call__(self, request: Request) -> admit.Visitor:  # type: ignore[override]  # more than a key
+        scheme, _, key = request.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not key:
+            raise Unauthenticated(
+                "This route needs an API key.", hint="Send it as: Authorization: Bearer <api key>"
+            )
+        return application_of(request).admit.meet(key, await _address(request))
+
+
+Visitor = Annotated[
+    admit.Visitor,
+    Depends(_Door(scheme_name="HTTPBearer", description="The API key that a login gave.")),
+]
+"""For a route that finds out who is asking together with what is asked for."""
+
+
+async def _caller(app: App, visitor: Visitor) -> caller.Caller:
+    return await app.admit(visitor)
 
 
 Caller = Annotated[caller.Caller, Depends(_caller)]

@@ -20,7 +20,17 @@ def json_response(value: object, status_code: int = 200, headers: dict[str, str]
 
 
 def _without_none(value: Any) -> dict[str, object]:
-    if not is_dataclass(value):
-        raise TypeError(f"{type(value).__name__} has no JSON form.")
-    pairs = ((field.name, getattr(value, field.name)) for field in fields(value))
+    names = _NAMES.get(type(value)) or _learn_names(type(value))
+    pairs = ((name, getattr(value, name)) for name in names)
     return {name: content for name, content in pairs if content is not None}
+
+
+_NAMES: dict[type, tuple[str, ...]] = {}
+"""The fields of each dataclass met so far; asking for them takes longer than reading them."""
+
+
+def _learn_names(kind: type) -> tuple[str, ...]:
+    if not is_dataclass(kind):
+        raise TypeError(f"{kind.__name__} has no JSON form.")
+    names = _NAMES[kind] = tuple(field.name for field in fields(kind))
+    return names

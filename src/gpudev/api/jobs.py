@@ -6,11 +6,11 @@ import re
 from collections.abc import AsyncIterator
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Path, Query, Response
+from fastapi import APIRouter, Header, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from gpudev.api import views
-from gpudev.api.context import ApiKey, App, Caller
+from gpudev.api.context import App, Caller, Visitor, application_of
 from gpudev.api.encoding import encode, json_response
 from gpudev.api.problems import problems
 from gpudev.app.application import Application
@@ -36,8 +36,8 @@ _EVENT_NUMBER = re.compile("[0-9]{1,9}")
 
 @router.get("/jobs", response_model=JobList, responses=problems(400, 404))
 async def list_jobs(
-    app: App,
-    caller: Caller,
+    request: Request,
+    visitor: Visitor,
     status: Annotated[str | None, Query(description="Statuses, separated by commas.")] = None,
     gpu_type: Annotated[str | None, Query(description="Only of this type, in any letter case.")] = None,
     user: Annotated[str | None, Query(max_length=200, description="For admins: whose, or all.")] = None,
@@ -45,18 +45,25 @@ async def list_jobs(
     offset: Annotated[int, Query(ge=0, le=2**31, description="How many to pass over.")] = 0,
 ) -> Response:
     """One's own reservations, newest first; for admins also another user's, or everybody's."""
-    owner = await app.jobs_of(caller, user)
-    chosen_type = app.catalogue.get(gpu_type).name if gpu_type else None
-    page = await app.reservations.list_page(ListQuery(owner, _statuses(status), chosen_type, limit, offset))
+    app = application_of(request)
+    try:
+        chosen_type = app.catalogue.get(gpu_type).name if gpu_type else None
+        query = ListQuery(None, _statuses(status), chosen_type, limit, offset)
+    except Invalid:
+        # The answer says what there is to choose from, and only those who may know are told.
+        await app.admit(visitor)
+        raise
+    page = await app.list_jobs(visitor, query, user)
     now = app.clock.now()
     jobs = [views.job_detail(reservation, app, now) for reservation in page.reservations]
-    return json_response(JobList(jobs=jobs, total=page.total, limit=limit, offset=offset))
+    return json_response({"jobs": jobs, "total": page.total, "limit": limit, "offset": offset})
 
 
 @router.get("/jobs/{job_id}", response_model=JobDetail, responses=problems(404, 409))
-async def get_job(app: App, caller: Caller, job_id: JobId) -> Response:
+async def get_job(request: Request, visitor: Visitor, job_id: JobId) -> Response:
     """A reservation by its id, a prefix of it, or its name."""
-    reservation = await app.find(caller, job_id)
+    app = application_of(request)
+    reservation = await app.find.for_visitor(visitor, job_id)
     return json_response(views.job_detail(reservation, app, app.clock.now()))
 
 
@@ -97,7 +104,6 @@ async def get_operation(
 async def follow_job(
     app: App,
     caller: Caller,
-    api_key: ApiKey,
     job_id: JobId,
     last_event_id: Annotated[
         str | None, Header(description="Number of the last event that one has; what follows is told.")
@@ -106,18 +112,18 @@ async def follow_job(
     """Every event of the reservation as Server-Sent Events, then live, until all of it is cleaned up."""
     reservation = await app.find(caller, job_id)
     after = int(last_event_id) if last_event_id and _EVENT_NUMBER.fullmatch(last_event_id) else 0
-    stream = _event_stream(app, api_key, reservation, after)
+    stream = _event_stream(app, caller.key_hash, reservation, after)
     return StreamingResponse(stream, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
 
 
 async def _event_stream(
-    app: Application, api_key: str, reservation: Reservation, after: int
+    app: Application, key_hash: bytes, reservation: Reservation, after: int
 ) -> AsyncIterator[bytes]:
     number, place = after, (reservation.queue_position, reservation.estimated_start_at)
     try:
         async for news in app.follow(reservation.id, after):
             if news is None:
-                await app.authenticate(api_key)
+                await app.authenticate(key_hash)
                 yield b": still here\n\n"
                 continue
             for event in views.job_events(news):

@@ -7,47 +7,56 @@ from datetime import datetime, timedelta
 
 from gpudev.app.application import Application
 from gpudev.app.follow import News
-from gpudev.domain.lifecycle import Status
+from gpudev.domain.lifecycle import WAITING, Status
 from gpudev.domain.names import server_name
 from gpudev.domain.reservation import EXPLANATIONS, Reservation
 from gpudev.domain.server import SshAddress
 from gpudev.ports.store import StoredAvailability, StoredEvent, StoredOperation, User
 from gpudev.wire.cluster import QueueEntry, TypeAvailability
-from gpudev.wire.jobs import JobDetail, JobEvent, OperationDetail
+from gpudev.wire.jobs import JobEvent, OperationDetail
+
+_HOUR = timedelta(hours=1)
+_MINUTE = timedelta(minutes=1)
 
 
-def job_detail(reservation: Reservation, app: Application, now: datetime) -> JobDetail:
+def job_detail(reservation: Reservation, app: Application, now: datetime) -> dict[str, object]:
+    """A `JobDetail` as it goes on the wire, made at once: most of a long list is spent here."""
+    reservation_id, status, reason = reservation.id, reservation.status, reservation.reason
     gpu_type = app.catalogue.find(reservation.gpu_type)
-    address = reservation.address if reservation.status is Status.ACTIVE else None
-    waits_until = reservation.estimated_start_at if reservation.is_waiting else None
-    return JobDetail(
-        job_id=reservation.id,
-        reservation_id=reservation.id,
+    address = reservation.address if status is Status.ACTIVE else None
+    is_waiting = status in WAITING
+    waits_until = reservation.estimated_start_at if is_waiting else None
+    return _known(
+        job_id=reservation_id,
+        reservation_id=reservation_id,
         user_id=reservation.username,
-        status=reservation.status,
+        status=status,
         gpu_type=reservation.gpu_type,
         gpu_count=reservation.gpu_count,
-        duration_hours=reservation.duration / timedelta(hours=1),
+        duration_hours=reservation.duration / _HOUR,
         created_at=reservation.created_at,
         name=reservation.name,
         version=reservation.version,
+        jupyter_enabled=False,
+        secondary_users=[],
+        oom_count=0,
         simulated=reservation.gpu_type in app.simulated_types or None,
         instance_type=gpu_type.instance_type if gpu_type else None,
         expires_at=reservation.expires_at,
         launched_at=reservation.launched_at,
         reservation_ended=reservation.ended_at,
-        pod_name=server_name(reservation.id) if reservation.node else None,
+        pod_name=server_name(reservation_id) if reservation.node else None,
         node_ip=address.host if address else None,
         node_port=address.port if address else None,
         ssh_command=address.command if address else None,
         ssh_host_keys=_known_hosts(address, reservation.host_keys) if address else None,
-        queue_position=reservation.queue_position if reservation.is_waiting else None,
+        queue_position=reservation.queue_position if is_waiting else None,
         estimated_wait_minutes=_minutes_until(waits_until, now),
         estimated_start_at=waits_until,
-        reason=reservation.reason,
-        failure_reason=reservation.detail if reservation.status is Status.FAILED else None,
+        reason=reason,
+        failure_reason=reservation.detail if status is Status.FAILED else None,
         current_detailed_status=reservation.detail or None,
-        hint=EXPLANATIONS[reservation.reason].hint if reservation.reason else None,
+        hint=EXPLANATIONS[reason].hint if reason else None,
         github_user=reservation.github_user or None,
         warning=reservation.warning or None,
         last_updated=reservation.last_updated,
@@ -83,7 +92,7 @@ def queue_entry(reservation: Reservation, caller: User, now: datetime) -> QueueE
         is_own=is_own,
         status=reservation.status,
         created_at=reservation.created_at,
-        duration_hours=reservation.duration / timedelta(hours=1),
+        duration_hours=reservation.duration / _HOUR,
         position=reservation.queue_position,
         estimated_start_at=reservation.estimated_start_at,
         estimated_wait_minutes=_minutes_until(reservation.estimated_start_at, now),
@@ -135,6 +144,10 @@ def _job_event(stored: StoredEvent, reservation: Reservation) -> JobEvent:
     )
 
 
+def _known(**fields: object) -> dict[str, object]:
+    return {name: content for name, content in fields.items() if content is not None}
+
+
 def _known_hosts(address: SshAddress, host_keys: tuple[str, ...]) -> list[str]:
     return [f"[{address.host}]:{address.port} {key}" for key in host_keys]
 
@@ -142,4 +155,4 @@ def _known_hosts(address: SshAddress, host_keys: tuple[str, ...]) -> list[str]:
 def _minutes_until(moment: datetime | None, now: datetime) -> int | None:
     if moment is None:
         return None
-    return max(0, math.ceil((moment - now) / timedelta(minutes=1)))
+    return max(0, math.ceil((moment - now) / _MINUTE))

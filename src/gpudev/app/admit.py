@@ -1,4 +1,8 @@
-"""Whether a request may come in: whose key it carries, and whether its sender asks too often."""
+"""Whether a request may come in: whose key it carries, and whether its sender asks too often.
+
+A visitor shows a key; who that is, is found out by a statement of its own, or by the one that does what was
+asked for. Either way `check` has the last word.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +13,22 @@ from gpudev.app.key_uses import KeyUses
 from gpudev.app.limits import Limiter, origin_of
 from gpudev.app.login import Authenticate, hash_key
 from gpudev.domain.errors import Unauthenticated
+from gpudev.ports.clock import Clock
+from gpudev.ports.store import ShownKey, User
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Somebody with a key, and nobody knows yet whether it is a good one."""
+
+    key: ShownKey
+    address: str
 
 
 @dataclass(frozen=True, slots=True)
 class Admit:
     authenticate: Authenticate
+    clock: Clock
     key_uses: KeyUses
     requests: Limiter
     """For each key."""
@@ -21,20 +36,28 @@ class Admit:
     """For each origin. It stops nobody who has a good key, so that one bad neighbour locks no office out."""
     admins: frozenset[str]
 
-    async def __call__(self, api_key: str, address: str) -> Caller:
-        key_hash = hash_key(api_key)
-        self.requests.take(key_hash)
+    def meet(self, api_key: str, address: str) -> Visitor:
+        key = ShownKey(hash_key(api_key), self.clock.now())
+        self.requests.take(key.key_hash)
+        return Visitor(key, address)
+
+    async def __call__(self, visitor: Visitor) -> Caller:
+        key = visitor.key
+        return self.check(visitor, await self.authenticate.users.find_by_key(key.key_hash, key.at))
+
+    def check(self, visitor: Visitor, user: User | None) -> Caller:
+        """Who the visitor is, once it is known whose key it is, if anybody's."""
         try:
-            user = await self.authenticate(api_key)
+            accepted = self.authenticate.check(user)
         except Unauthenticated:
-            self.wrong_keys.take(origin_of(address))
+            self.wrong_keys.take(origin_of(visitor.address))
             raise
-        self.key_uses.note(key_hash)
+        self.key_uses.note(visitor.key.key_hash)
         return Caller(
-            user_id=user.user_id,
-            username=user.username,
-            is_active=user.is_active,
-            address=address,
-            is_admin=user.username in self.admins,
-            key_hash=key_hash,
+            user_id=accepted.user_id,
+            username=accepted.username,
+            is_active=accepted.is_active,
+            address=visitor.address,
+            is_admin=accepted.username in self.admins,
+            key_hash=visitor.key.key_hash,
         )

@@ -11,9 +11,9 @@ from gpudev.app.aws_login import AwsLogin
 from gpudev.app.cancel import Cancel
 from gpudev.app.find import Find, FindOperation
 from gpudev.app.follow import EventHub, Follow
-from gpudev.app.jobs_of import JobsOf
 from gpudev.app.key_uses import KeyUses
 from gpudev.app.keys import Keys
+from gpudev.app.list_jobs import ListJobs
 from gpudev.app.login import Authenticate, LocalLogin
 from gpudev.app.login_guard import LoginGuard
 from gpudev.app.reserve import Reserve
@@ -34,7 +34,7 @@ class Application:
     find_operation: FindOperation
     cancel: Cancel
     follow: Follow
-    jobs_of: JobsOf
+    list_jobs: ListJobs
     authenticate: Authenticate
     admit: Admit
     guard_login: LoginGuard

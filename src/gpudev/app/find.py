@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from gpudev.app.admit import Admit, Visitor
 from gpudev.app.caller import Caller
 from gpudev.domain.audit import AuditAction
 from gpudev.domain.errors import Conflict, NotFound
@@ -20,20 +21,28 @@ _SHOWN = 60
 
 @dataclass(frozen=True, slots=True)
 class Find:
+    """Only one's own are looked at, so another user's reservation is simply not found.
+
+    An admin means one of their own as well, and anybody's if there is none; that goes into the audit log.
+    """
+
     reservations: Reservations
     audit: AuditLog
+    admit: Admit
 
     async def __call__(self, caller: Caller, text: str) -> Reservation:
-        """Only one's own are looked at, so another user's reservation is simply not found.
-
-        An admin means one of their own as well, and anybody's if there is none; that goes into the audit
-        log.
-        """
         meant = text.lower()
-        if not meant.isprintable():
-            return choose_meant(meant, ())
-        own = await self.reservations.list_matching(caller.user_id, meant)
-        if own or not caller.is_admin:
+        own = await self.reservations.list_matching(caller.user_id, _searchable(meant))
+        return await self._choose(caller, meant, own)
+
+    async def for_visitor(self, visitor: Visitor, text: str) -> Reservation:
+        """Who is asking is found out in the same statement: this is what clients ask again and again."""
+        meant = text.lower()
+        user, own = await self.reservations.list_matching_for_key(visitor.key, _searchable(meant))
+        return await self._choose(self.admit.check(visitor, user), meant, own)
+
+    async def _choose(self, caller: Caller, meant: str, own: tuple[Reservation, ...]) -> Reservation:
+        if own or not caller.is_admin or not _searchable(meant):
             return choose_meant(meant, own)
         found = choose_meant(meant, await self.reservations.list_matching_of_all(meant))
         entry = caller.entry(AuditAction.VIEW_JOB, found.id, detail=f"Of {found.username}.")
@@ -52,6 +61,11 @@ class FindOperation:
         except ValueError:
             raise NotFound(f'Operation "{text[:_SHOWN]}" was not found.') from None
         return await self.operations.get(operation_id, None if caller.is_admin else caller.user_id)
+
+
+def _searchable(text: str) -> str:
+    """Nothing is called by what cannot be printed, and PostgreSQL takes not all of it."""
+    return text if text.isprintable() else ""
 
 
 def choose_meant(text: str, candidates: Iterable[Reservation]) -> Reservation:

@@ -57,8 +57,11 @@ class Authenticate:
     users: Users
     clock: Clock
 
-    async def __call__(self, api_key: str) -> User:
-        user = await self.users.find_by_key(hash_key(api_key), self.clock.now())
+    async def __call__(self, key_hash: bytes) -> User:
+        return self.check(await self.users.find_by_key(key_hash, self.clock.now()))
+
+    def check(self, user: User | None) -> User:
+        """Whether the owner of a key, if it has one, may come in."""
         if user is None:
             raise Unauthenticated("The API key is unknown, expired or revoked.", hint=_LOGIN_HINT)
         if not user.is_active:

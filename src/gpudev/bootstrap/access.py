@@ -26,6 +26,7 @@ def make_admit(settings: Settings, authenticate: Authenticate, key_uses: KeyUses
     wrong_keys = Rate(access.wrong_keys_per_minute / 60, max(1, round(access.wrong_keys_per_minute)))
     return Admit(
         authenticate=authenticate,
+        clock=clock,
         key_uses=key_uses,
         requests=Limiter(requests, clock, "This API key asks too often."),
         wrong_keys=Limiter(wrong_keys, clock, "Too many wrong API keys came from this address."),

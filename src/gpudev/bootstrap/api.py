@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import pwd
 import socket
 
-import structlog
 import uvicorn
-from prometheus_client import CollectorRegistry, multiprocess, start_http_server
+import uvloop
+from fastapi import FastAPI
 
 from gpudev.adapters.github.keys import GitHubKeys
 from gpudev.adapters.local.control_plane.readiness import tell_ready
@@ -22,6 +23,7 @@ from gpudev.app.find import Find, FindOperation
 from gpudev.app.follow import EventHub, Follow
 from gpudev.app.jobs_of import JobsOf
 from gpudev.app.let_in import FindWhomToLetIn
+from gpudev.app.list_jobs import ListJobs
 from gpudev.app.login import Authenticate, IssueKey, LocalLogin
 from gpudev.app.reserve import Reserve
 from gpudev.app.sealing import SealAudit
@@ -36,36 +38,44 @@ from gpudev.bootstrap.foundation import (
     open_stores,
     read_fleet,
 )
+from gpudev.bootstrap.metrics import serve_metrics
+from gpudev.bootstrap.workers import run_workers
 from gpudev.settings import Settings
-
-_log = structlog.get_logger(__name__)
 
 
 def run_api() -> None:
     settings = Settings()
     begin(settings)
-    asyncio.run(_serve_api(settings))
+    with listen(settings) as listener:
+        if settings.api.workers > 1:
+            asyncio.run(run_workers(settings, listener))
+        else:
+            uvloop.run(_serve_api(settings, listener))
 
 
-async def _serve_api(settings: Settings) -> None:
+async def _serve_api(settings: Settings, listener: socket.socket) -> None:
     async with open_stores(settings) as stores:
-        service = make_service(make_application(settings, stores))
-        listener = _listen(settings)
-        _serve_metrics(settings)
-        config = uvicorn.Config(
-            service,
-            log_config=None,
-            access_log=False,
-            lifespan="on",
-            timeout_graceful_shutdown=2,
-            timeout_keep_alive=75,
-            # Whose word on a caller's address is taken is a setting of ours, see `api.origin`.
-            proxy_headers=False,
-        )
-        server = uvicorn.Server(config)
-        # The socket listens already, so a request that comes now waits for the server and is not refused.
-        tell_ready(settings.process.ready_fd)
-        await server.serve(sockets=[listener])
+        serve_metrics(settings.api, settings.api.metrics_dir)
+        await serve(make_service(make_application(settings, stores)), settings, listener)
+
+
+async def serve(service: FastAPI, settings: Settings, listener: socket.socket) -> None:
+    """Answer until told to stop."""
+    config = uvicorn.Config(
+        service,
+        log_config=None,
+        access_log=False,
+        lifespan="on",
+        timeout_graceful_shutdown=2,
+        timeout_keep_alive=75,
+        # Whose word on a caller's address is taken is a setting of ours, see `api.origin`.
+        proxy_headers=False,
+    )
+    # All that was made until now stays; the garbage collector need not look at it again and again.
+    gc.freeze()
+    # The socket listens already, so a request that comes now waits for the server and is not refused.
+    tell_ready(settings.process.ready_fd)
+    await uvicorn.Server(config).serve(sockets=[listener])
 
 
 def make_application(settings: Settings, stores: Stores) -> Application:
@@ -77,15 +87,17 @@ def make_application(settings: Settings, stores: Stores) -> Application:
     find_whom_to_let_in = FindWhomToLetIn(github, stores.github_keys, clock)
     authenticate = Authenticate(stores.users, clock)
     key_uses = make_key_uses(stores, clock)
+    admit = make_admit(settings, authenticate, key_uses, clock)
+    jobs_of = JobsOf(stores.users, stores.audit)
     return Application(
         reserve=Reserve(stores.reservations, catalogue, find_whom_to_let_in, clock),
-        find=Find(stores.reservations, stores.audit),
+        find=Find(stores.reservations, stores.audit, admit),
         find_operation=FindOperation(stores.operations),
         cancel=Cancel(stores.operations, clock),
         follow=Follow(stores.reservations, hub),
-        jobs_of=JobsOf(stores.users, stores.audit),
+        list_jobs=ListJobs(stores.reservations, admit, jobs_of, stores.history),
         authenticate=authenticate,
-        admit=make_admit(settings, authenticate, key_uses, clock),
+        admit=admit,
         guard_login=make_login_guard(settings, stores, clock),
         keys=make_keys(settings, stores, clock),
         admin=Admin(stores.users, stores.audit),
@@ -134,20 +146,7 @@ def _make_notices(settings: Settings) -> tuple[str, ...]:
     return (*([notice] if simulated else []), choose_isolation(settings).sentence)
 
 
-def _listen(settings: Settings) -> socket.socket:
+def listen(settings: Settings) -> socket.socket:
     if settings.api.socket_fd >= 0:
         return socket.socket(fileno=settings.api.socket_fd)
     return socket.create_server((settings.api.host, settings.api.port), backlog=2048)
-
-
-def _serve_metrics(settings: Settings) -> None:
-    """The metrics of every process that shares the folder, whichever of them is asked."""
-    if not settings.api.metrics_port:
-        return
-    registry = CollectorRegistry()
-    multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]  # it has no types
-    try:
-        start_http_server(settings.api.metrics_port, settings.api.host, registry)
-    except OSError as error:
-        # Somebody else has the port. That is a pity for who watches, and no reason not to serve.
-        _log.warning("metrics_unavailable", port=settings.api.metrics_port, error=str(error))

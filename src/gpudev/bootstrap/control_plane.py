@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-import signal
 import socket
 import sys
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from gpudev.adapters.local.control_plane.metrics_folder import make_metrics_folder, remove_metrics_folder
@@ -29,6 +29,8 @@ from gpudev.bootstrap.foundation import (
     open_stores,
     prepare_database,
 )
+from gpudev.bootstrap.interruption import interrupted
+from gpudev.bootstrap.metrics import forget_process
 from gpudev.domain.audit import SERVER_ITSELF, AuditAction, AuditEntry
 from gpudev.domain.errors import Conflict
 from gpudev.settings import Settings
@@ -91,9 +93,11 @@ class ControlPlane:
         self._metrics_port = settings.api.metrics_port or _choose_port(
             self._host, self._port + _METRICS_PORT_OFFSET
         )
-        environment = self._environment(listener)
-        self._controller = Supervisor(_program("controller", state, environment))
-        self._api = Supervisor(_program("api", state, environment, listener.fileno()))
+        metrics = make_metrics_folder(state.path)
+        environment = self._environment(listener, metrics)
+        bury = partial(forget_process, folder=metrics)
+        self._controller = Supervisor(_program("controller", state, environment), bury)
+        self._api = Supervisor(_program("api", state, environment, listener.fileno()), bury)
 
     @property
     def api_url(self) -> str:
@@ -117,7 +121,7 @@ class ControlPlane:
             upkeep = [self._controller.keep_running(), self._api.keep_running()]
             upkeep += [self._postgres.supervise()] if self._postgres else []
             tasks = [group.create_task(keeping) for keeping in upkeep]
-            await _interrupted()
+            await interrupted().wait()
             for task in tasks:
                 task.cancel()
 
@@ -139,7 +143,7 @@ class ControlPlane:
                 AuditEntry(SERVER_ITSELF, AuditAction.KEY_REVOKED, detail="All keys, at the start.")
             )
 
-    def _environment(self, listener: socket.socket) -> dict[str, str]:
+    def _environment(self, listener: socket.socket, metrics: Path) -> dict[str, str]:
         return {
             "GPU_DEV_DATABASE_URL": self._settings.database.url,
             "GPU_DEV_STATE_DIR": str(self._state.path),
@@ -149,7 +153,7 @@ class ControlPlane:
             "GPU_DEV_API_PORT": str(self._port),
             "GPU_DEV_API_FD": str(listener.fileno()),
             "GPU_DEV_METRICS_PORT": str(self._metrics_port),
-            "PROMETHEUS_MULTIPROC_DIR": str(make_metrics_folder(self._state.path)),
+            "PROMETHEUS_MULTIPROC_DIR": str(metrics),
         }
 
 
@@ -222,10 +226,3 @@ def _describe(fleet: Fleet) -> str:
         f"{count} node{'' if count == 1 else 's'} of {gpus} {gpu_type}{' (simulated)' if simulated else ''}"
         for (gpu_type, gpus, simulated), count in kinds.items()
     )
-
-
-async def _interrupted() -> None:
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    await stop.wait()

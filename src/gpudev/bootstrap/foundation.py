@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -20,6 +20,7 @@ from gpudev.adapters.postgres.audit import PostgresAuditLog
 from gpudev.adapters.postgres.github_keys import PostgresGitHubKeys
 from gpudev.adapters.postgres.gpu_types import PostgresGpuTypes
 from gpudev.adapters.postgres.health import PostgresHealth
+from gpudev.adapters.postgres.history import PostgresHistory
 from gpudev.adapters.postgres.identities import PostgresIdentities
 from gpudev.adapters.postgres.migrate import migrate
 from gpudev.adapters.postgres.operations import PostgresOperations
@@ -32,6 +33,8 @@ from gpudev.domain.catalogue import DEFAULT_CATALOGUE, Catalogue
 from gpudev.domain.errors import Conflict
 from gpudev.settings import Settings
 from gpudev.telemetry import configure_logging
+
+_REPLICA_SECONDS = 2.0
 
 
 class SystemClock:
@@ -57,12 +60,15 @@ class Stores:
     queue: PgmqQueue
     signals: PostgresSignals
     health: PostgresHealth
+    history: PostgresHistory | None = None
+    """Only where there is a replica."""
 
     @classmethod
-    def on(cls, database: Database) -> Stores:
+    def on(cls, database: Database, replica: Database | None = None) -> Stores:
+        reservations = PostgresReservations(database)
         return cls(
             database=database,
-            reservations=PostgresReservations(database),
+            reservations=reservations,
             operations=PostgresOperations(database),
             admissions=PostgresAdmissions(database),
             gpu_types=PostgresGpuTypes(database),
@@ -75,6 +81,7 @@ class Stores:
             queue=PgmqQueue(database),
             signals=PostgresSignals(database.dsn),
             health=PostgresHealth(database),
+            history=PostgresHistory(reservations, PostgresReservations(replica)) if replica else None,
         )
 
 
@@ -109,12 +116,17 @@ async def claim_database(settings: Settings, stores: Stores) -> None:
 
 @asynccontextmanager
 async def open_stores(settings: Settings) -> AsyncIterator[Stores]:
-    database = Database(settings.database.dsn, max_connections=settings.database.max_connections)
-    await database.open()
-    try:
-        yield Stores.on(database)
-    finally:
-        await database.close()
+    size = settings.database.max_connections
+    async with AsyncExitStack() as stack:
+        database = await stack.enter_async_context(Database(settings.database.dsn, max_connections=size))
+        replica = None
+        if settings.database.replica_url:
+            # A replica is for speed: before it is slow, the primary is asked.
+            patience = {"connect_timeout": _REPLICA_SECONDS, "command_timeout": _REPLICA_SECONDS}
+            replica = await stack.enter_async_context(
+                Database(settings.database.replica_url, max_connections=size, **patience)
+            )
+        yield Stores.on(database, replica)
 
 
 def read_fleet(settings: Settings) -> Fleet:

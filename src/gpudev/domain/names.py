@@ -27,7 +27,9 @@ _NOT_IN_A_NAME = re.compile(r"[^a-z0-9]+")
 _GITHUB_USER = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}[A-Za-z0-9])?")
 _CLIENT_VERSION = re.compile(r"[A-Za-z0-9._+-]{0,64}")
 _HEXADECIMAL = re.compile(r"[0-9a-f]+")
-_UUID_SHAPE = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx"
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_FIRST_ID = "00000000-0000-0000-0000-000000000000"
+_LAST_ID = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 _ENVIRONMENT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 MAX_ENVIRONMENT = 32_768
@@ -51,6 +53,14 @@ def default_reservation_name(gpu_type: str, reservation_id: ReservationId) -> st
 
 def is_id_prefix(text: str) -> bool:
     return len(text) >= MIN_PREFIX_LENGTH and _starts_a_uuid(text)
+
+
+def find_id_range(text: str) -> tuple[ReservationId, ReservationId] | None:
+    """The first and the last id that begin with `text`; None if none could."""
+    if not is_id_prefix(text):
+        return None
+    size = len(text)
+    return ReservationId(text + _FIRST_ID[size:]), ReservationId(text + _LAST_ID[size:])
 
 
 def check_reservation_name(name: str) -> str:
@@ -89,7 +99,7 @@ def is_reservation_name(name: str) -> bool:
 def parse_reservation_id(text: str) -> ReservationId:
     """The canonical form of a UUID that a client made."""
     lowered = text.lower()
-    if len(lowered) != len(_UUID_SHAPE) or not _starts_a_uuid(lowered):
+    if _ID.fullmatch(lowered) is None:
         raise Invalid(
             f'"{text[:40]}" is not a reservation id.',
             hint="Send a UUID, or none: then the server makes one.",
@@ -164,7 +174,4 @@ def _is_storable(value: str) -> bool:
 
 def _starts_a_uuid(text: str) -> bool:
     """Dashes exactly where a UUID has them, lower-case hexadecimal everywhere else."""
-    return len(text) <= len(_UUID_SHAPE) and all(
-        character == "-" if shape == "-" else _HEXADECIMAL.fullmatch(character)
-        for character, shape in zip(text, _UUID_SHAPE, strict=False)
-    )
+    return _ID.fullmatch(text + _FIRST_ID[len(text) :]) is not None

@@ -84,7 +84,8 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class ListQuery:
-    user_id: UserId | None
+    user_id: UserId | None = None
+    """None: of everybody."""
     statuses: tuple[Status, ...] = ()
     gpu_type: str | None = None
     limit: int = 50
@@ -115,6 +116,19 @@ class NewKey:
     key_hash: bytes
     prefix: str
     expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ShownKey:
+    """The key that a request came with, as it is stored, and when it came.
+
+    A method `..._for_key` finds out whose it is and does its work for that user in one statement. Its answer
+    begins with the user, None for a key that is unknown, revoked or expired, and is worth nothing until
+    `app.admit.Admit.check` has accepted that user.
+    """
+
+    key_hash: bytes
+    at: datetime
 
 
 class Users(Protocol):
@@ -169,8 +183,18 @@ class Reservations(Protocol):
         """The same among the reservations of all users."""
         ...
 
+    async def list_matching_for_key(
+        self, key: ShownKey, text: str
+    ) -> tuple[User | None, tuple[Reservation, ...]]:
+        """Those of the key's owner, to be shown: without what only their servers and the rules need."""
+        ...
+
     async def list_page(self, query: ListQuery) -> Page:
-        """Newest first."""
+        """Newest first, to be shown."""
+        ...
+
+    async def list_page_for_key(self, key: ShownKey, query: ListQuery) -> tuple[User | None, Page]:
+        """Those of the key's owner; the query's user does not count."""
         ...
 
     async def list_waiting(self) -> tuple[Reservation, ...]:
@@ -223,6 +247,12 @@ class Reservations(Protocol):
         ...
 
     async def count_live(self) -> Mapping[Status, StatusCount]: ...
+
+
+class History(Protocol):
+    """What is over, read from where it may be a moment late."""
+
+    async def list_page(self, query: ListQuery) -> Page: ...
 
 
 class Operations(Protocol):
@@ -283,6 +313,10 @@ class GpuTypes(Protocol):
         ...
 
     async def list_availability(self) -> tuple[StoredAvailability, ...]: ...
+
+    async def list_availability_for_key(
+        self, key: ShownKey
+    ) -> tuple[User | None, tuple[StoredAvailability, ...]]: ...
 
 
 class Health(Protocol):

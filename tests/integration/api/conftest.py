@@ -81,11 +81,17 @@ async def offer_types(dsn: str) -> None:
 
 
 async def _add_person(dsn: str, username: str, key: str, *, is_active: bool, life: timedelta) -> None:
+    await add_key(dsn, username, key, life)
     async with open_test_stores(dsn) as stores:
-        user = await stores.users.upsert(username)
-        hashed = hashlib.sha256(key.encode()).digest()
-        await stores.users.add_key(user.user_id, NewKey(hashed, key[:8], datetime.now(UTC) + life))
         if not is_active:
             await stores.database.execute(
                 "UPDATE api_users SET is_active = false WHERE username = $1", username
             )
+
+
+async def add_key(dsn: str, username: str, key: str, life: timedelta = timedelta(hours=1)) -> None:
+    """Another key of this user, who is made if new."""
+    async with open_test_stores(dsn) as stores:
+        user = await stores.users.upsert(username)
+        hashed = hashlib.sha256(key.encode()).digest()
+        await stores.users.add_key(user.user_id, NewKey(hashed, key[:8], datetime.now(UTC) + life))

@@ -18,6 +18,7 @@ from gpudev.domain.names import (
     check_github_user,
     check_reservation_name,
     default_reservation_name,
+    find_id_range,
     id8,
     is_id_prefix,
     is_reservation_name,
@@ -81,6 +82,23 @@ def test_no_start_of_any_id_is_a_legal_name(number: uuid.UUID, length: int) -> N
     assert is_id_prefix(start)
     with pytest.raises(Invalid):
         check_reservation_name(start)
+
+
+@pytest.mark.parametrize(
+    "text,first,last",
+    [
+        (ID, ID, ID),
+        ("7f3a", "7f3a0000-0000-0000-0000-000000000000", "7f3affff-ffff-ffff-ffff-ffffffffffff"),
+        ("7f3a91c2-", "7f3a91c2-0000-0000-0000-000000000000", "7f3a91c2-ffff-ffff-ffff-ffffffffffff"),
+    ],
+)
+def test_the_start_of_an_id_is_a_range_of_ids(text: str, first: str, last: str) -> None:
+    assert find_id_range(text) == (first, last)
+
+
+@pytest.mark.parametrize("text", ["", "7f3", "my-run", "7f3a91c21d5e", f"{ID}0"])
+def test_other_text_is_no_range_of_ids(text: str) -> None:
+    assert find_id_range(text) is None
 
 
 @pytest.mark.parametrize("name", ["HOME", "_x", "WANDB_API_KEY", "a1", "CUDA_HOME"])

@@ -7,9 +7,10 @@ from datetime import datetime
 
 from gpudev.adapters.postgres.pool import Database, Row
 from gpudev.adapters.postgres.queries import load_queries
+from gpudev.adapters.postgres.rows import caller_from
 from gpudev.domain.capacity import Availability
 from gpudev.domain.catalogue import GpuType
-from gpudev.ports.store import StoredAvailability
+from gpudev.ports.store import ShownKey, StoredAvailability, User
 
 _SQL = load_queries("gpu_types")
 
@@ -62,6 +63,12 @@ class PostgresGpuTypes:
 
     async def list_availability(self) -> tuple[StoredAvailability, ...]:
         return tuple(map(_stored_from, await self._database.fetch(_SQL["list_availability"])))
+
+    async def list_availability_for_key(
+        self, key: ShownKey
+    ) -> tuple[User | None, tuple[StoredAvailability, ...]]:
+        rows = await self._database.fetch(_SQL["list_availability_for_key"], key.key_hash, key.at)
+        return caller_from(rows), tuple(_stored_from(row) for row in rows if row["gpu_type"] is not None)
 
 
 def _stored_from(row: Row) -> StoredAvailability:

@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import Any
+from typing import Any, Self
 
 import asyncpg
 from asyncpg.pool import PoolConnectionProxy
@@ -33,6 +33,9 @@ _LOST = (
 )
 
 _SESSION = {
+    # Each statement is planned once a connection. Most take longer to plan than to run, and all are written
+    # so that one plan fits every value.
+    "plan_cache_mode": "force_generic_plan",
     # A replica that is frozen in the middle of a transaction gives its locks up again.
     "idle_in_transaction_session_timeout": "30s",
     "tcp_keepalives_idle": "10",
@@ -56,12 +59,20 @@ def translated_errors() -> Iterator[None]:
 class Database:
     """A lazily connected pool. Sessions keep no state between uses, so nothing is reset between them."""
 
-    def __init__(self, dsn: str, *, max_connections: int = 10, command_timeout: float = 30) -> None:
+    def __init__(
+        self,
+        dsn: str,
+        *,
+        max_connections: int = 10,
+        connect_timeout: float = 60,
+        command_timeout: float = 30,
+    ) -> None:
         self.dsn = dsn
         self._pool: asyncpg.Pool = asyncpg.create_pool(
             dsn,
             min_size=0,
             max_size=max_connections,
+            timeout=connect_timeout,
             command_timeout=command_timeout,
             server_settings=_SESSION,
             init=_prepare_connection,
@@ -71,6 +82,13 @@ class Database:
     async def open(self) -> None:
         with translated_errors():
             await self._pool
+
+    async def __aenter__(self) -> Self:
+        await self.open()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
 
     async def close(self) -> None:
         try:
@@ -89,21 +107,21 @@ class Database:
         async with self.connection() as connection, connection.transaction():
             yield connection
 
-    async def fetch(self, query: str, *values: Any) -> list[Row]:
-        async with self.connection() as connection:
-            return await connection.fetch(query, *values)
+    async def fetch(self, query: str, *values: Any, as_kind: type[Row] = Row) -> list[Row]:
+        with translated_errors():
+            return await self._pool.fetch(query, *values, record_class=as_kind)
 
     async def fetch_row(self, query: str, *values: Any) -> Row | None:
-        async with self.connection() as connection:
-            return await connection.fetchrow(query, *values)
+        with translated_errors():
+            return await self._pool.fetchrow(query, *values)
 
     async def fetch_value(self, query: str, *values: Any) -> Any:
-        async with self.connection() as connection:
-            return await connection.fetchval(query, *values)
+        with translated_errors():
+            return await self._pool.fetchval(query, *values)
 
     async def execute(self, query: str, *values: Any) -> None:
-        async with self.connection() as connection:
-            await connection.execute(query, *values)
+        with translated_errors():
+            await self._pool.execute(query, *values)
 
 
 async def connect(dsn: str) -> asyncpg.Connection:

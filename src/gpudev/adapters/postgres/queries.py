@@ -33,7 +33,11 @@ NOUNS = (
 
 @cache
 def load_queries(noun: str) -> Mapping[str, str]:
-    text = files(__package__).joinpath("sql", f"{noun}.sql").read_text(encoding="utf-8")
+    return parse_queries(files(__package__).joinpath("sql", f"{noun}.sql").read_text(encoding="utf-8"))
+
+
+def parse_queries(text: str) -> Mapping[str, str]:
+    """The queries of one file by their names."""
     _, *parts = _NAME_LINE.split(text)
     names, bodies = parts[::2], parts[1::2]
     return MappingProxyType(

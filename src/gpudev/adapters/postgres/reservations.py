@@ -13,14 +13,20 @@ from gpudev.adapters.postgres.audit import audit_rows
 from gpudev.adapters.postgres.pool import Database, Row
 from gpudev.adapters.postgres.queries import load_queries
 from gpudev.adapters.postgres.recording import write_record
-from gpudev.adapters.postgres.rows import event_from, reservation_from
+from gpudev.adapters.postgres.rows import (
+    ReservationRow,
+    caller_from,
+    event_from,
+    reservation_from,
+    reservations_on,
+)
 from gpudev.domain.audit import AuditEntry
 from gpudev.domain.errors import Conflict, NotFound, Stale
 from gpudev.domain.lifecycle import Status
-from gpudev.domain.names import OperationId, ReservationId, UserId
+from gpudev.domain.names import OperationId, ReservationId, UserId, find_id_range
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.reservation import Event, Operation, OperationKind, Reservation
-from gpudev.ports.store import Claim, ListQuery, Page, StatusCount, StoredEvent
+from gpudev.ports.store import Claim, ListQuery, Page, ShownKey, StatusCount, StoredEvent, User
 
 _SQL = load_queries("reservations")
 
@@ -60,18 +66,33 @@ class PostgresReservations:
         return reservation_from(row)
 
     async def list_matching(self, user_id: UserId, text: str) -> tuple[Reservation, ...]:
-        rows = await self._database.fetch(_SQL["list_matching"], user_id, text)
+        rows = await self._database.fetch(_SQL["list_matching"], user_id, text, *_id_range(text))
         return tuple(map(reservation_from, rows))
 
     async def list_matching_of_all(self, text: str) -> tuple[Reservation, ...]:
-        return tuple(map(reservation_from, await self._database.fetch(_SQL["list_matching_of_all"], text)))
+        rows = await self._database.fetch(_SQL["list_matching_of_all"], text, *_id_range(text))
+        return tuple(map(reservation_from, rows))
+
+    async def list_matching_for_key(
+        self, key: ShownKey, text: str
+    ) -> tuple[User | None, tuple[Reservation, ...]]:
+        first, last = _id_range(text)
+        # A whole id, which is what clients ask for again and again, can mean nothing else.
+        is_whole_id = first is not None and first == last
+        name = "find_for_key" if is_whole_id else "list_matching_for_key"
+        values = (first,) if is_whole_id else (text, first, last)
+        rows = await self._database.fetch(_SQL[name], key.key_hash, key.at, *values, as_kind=ReservationRow)
+        return caller_from(rows), reservations_on(rows)
 
     async def list_page(self, query: ListQuery) -> Page:
-        chosen = (query.user_id, query.statuses, query.gpu_type)
-        async with self._database.connection() as connection:
-            rows = await connection.fetch(_SQL["list_page"], *chosen, query.limit, query.offset)
-            total = await connection.fetchval(_SQL["count_page"], *chosen)
-        return Page(tuple(map(reservation_from, rows)), total)
+        name, owner = ("list_page_of_all", ()) if query.user_id is None else ("list_page", (query.user_id,))
+        rows = await self._database.fetch(_SQL[name], *owner, *_page_values(query), as_kind=ReservationRow)
+        return Page(reservations_on(rows), rows[0]["total"])
+
+    async def list_page_for_key(self, key: ShownKey, query: ListQuery) -> tuple[User | None, Page]:
+        values = (key.key_hash, key.at, *_page_values(query))
+        rows = await self._database.fetch(_SQL["list_page_for_key"], *values, as_kind=ReservationRow)
+        return caller_from(rows), Page(reservations_on(rows), rows[0]["total"] if rows else 0)
 
     async def list_waiting(self) -> tuple[Reservation, ...]:
         return tuple(map(reservation_from, await self._database.fetch(_SQL["list_waiting"])))
@@ -125,6 +146,14 @@ class PostgresReservations:
     async def find_next_turn(self, after: datetime) -> datetime | None:
         next_turn: datetime | None = await self._database.fetch_value(_SQL["find_next_turn"], after)
         return next_turn
+
+
+def _id_range(text: str) -> tuple[ReservationId | None, ReservationId | None]:
+    return find_id_range(text) or (None, None)
+
+
+def _page_values(query: ListQuery) -> tuple[object, ...]:
+    return query.statuses, query.gpu_type, query.limit, query.offset
 
 
 def _operations_from(row: Row) -> tuple[Operation, ...]:

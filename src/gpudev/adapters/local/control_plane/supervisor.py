@@ -6,9 +6,11 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 from gpudev.adapters.local.control_plane.readiness import ENVIRONMENT_NAME, ReadyPipe
 from gpudev.domain.errors import GpuDevError
@@ -19,23 +21,29 @@ _LONGEST_PAUSE_SECONDS = 5.0
 _STOP_SECONDS = 15.0
 _LOG_LIMIT = 10_000_000
 _TAIL_LINES = 5
+_CODE = "start_failed"
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
     name: str
     argv: Sequence[str]
-    log: Path
+    log: Path | None = None
+    """The file that gets all of its output; None: it goes where ours goes."""
     environment: Mapping[str, str] = field(default_factory=dict)
     descriptors: Sequence[int] = ()
     """Open files that the program inherits, such as the socket that it serves."""
 
 
 class Supervisor:
-    """One program. It ends with us: it is told our pid, and asks the kernel for a signal at our death."""
+    """One program. It ends with us: it is told our pid, and asks the kernel for a signal at our death.
 
-    def __init__(self, program: Program) -> None:
+    `bury` is called with the pid of each process that has ended, to remove what it left behind.
+    """
+
+    def __init__(self, program: Program, bury: Callable[[int], None] = lambda _pid: None) -> None:
         self._program = program
+        self._bury = bury
         self._process: asyncio.subprocess.Process | None = None
         self._stop = asyncio.Event()
 
@@ -47,11 +55,7 @@ class Supervisor:
         """Return once the program says that it is ready; raise if it ends before that."""
         pipe = await self._spawn()
         if not await pipe.wait():
-            raise GpuDevError(
-                f"The {self._program.name} did not start: {_tail(self._program.log)}",
-                hint=f"Its log is {self._program.log}",
-                code="start_failed",
-            )
+            raise _start_failed(self._program)
 
     async def keep_running(self) -> None:
         """Start it again whenever it ends; at longer and longer intervals if it ends at once."""
@@ -62,6 +66,7 @@ class Supervisor:
             status = await self._process.wait()
             if self._stop.is_set():
                 return
+            self._bury(self._process.pid)
             was_short = clock() - since < _SHORT_LIFE_SECONDS
             pause = min(max(pause * 2, _FIRST_PAUSE_SECONDS), _LONGEST_PAUSE_SECONDS) if was_short else 0.0
             self._say(f"ended with {status} and is started again")
@@ -97,10 +102,9 @@ class Supervisor:
             await self._process.wait()
 
     async def _spawn(self) -> ReadyPipe:
-        _rotate(self._program.log)
         pipe = ReadyPipe.open()
         own = {"GPU_DEV_PARENT_PID": str(os.getpid()), ENVIRONMENT_NAME: str(pipe.write_end)}
-        with self._program.log.open("ab") as log:
+        with _output(self._program.log) as log:
             self._process = await asyncio.create_subprocess_exec(
                 *self._program.argv,
                 stdin=asyncio.subprocess.DEVNULL,
@@ -115,11 +119,21 @@ class Supervisor:
         return pipe
 
 
-def _rotate(log: Path) -> None:
+@contextmanager
+def _output(log: Path | None) -> Iterator[IO[bytes] | None]:
+    if log is None:
+        yield None
+        return
     if log.exists() and log.stat().st_size > _LOG_LIMIT:
         log.replace(log.with_suffix(".log.1"))
+    with log.open("ab") as file:
+        yield file
 
 
-def _tail(log: Path) -> str:
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL_LINES:]
-    return " | ".join(lines) or "it left no word"
+def _start_failed(program: Program) -> GpuDevError:
+    if program.log is None:
+        return GpuDevError(f"The {program.name} did not start.", hint="Its words are above.", code=_CODE)
+    lines = program.log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL_LINES:]
+    words = " | ".join(lines) or "it left no word"
+    hint = f"Its log is {program.log}"
+    return GpuDevError(f"The {program.name} did not start: {words}", hint=hint, code=_CODE)

@@ -24,11 +24,11 @@ WHERE gpu_type = $1
       IS DISTINCT FROM ($2, $3, $4, $5, $6, $7, $8, false);
 
 -- name: list_availability
-SELECT g.gpu_type, g.total_cluster_gpus, g.available_gpus, g.max_reservable, g.full_nodes_available,
-       g.running_instances, g.is_simulated, g.next_start_at, g.max_per_node, g.last_availability_update,
-       coalesce(w.requests, 0) AS queued_requests, coalesce(w.gpus, 0) AS queued_gpus
-FROM gpu_types g
-LEFT JOIN (SELECT gpu_type, count(*) AS requests, sum(gpu_count) AS gpus FROM reservations
-           WHERE cleaned_at IS NULL AND status IN ('pending', 'queued') GROUP BY gpu_type) w USING (gpu_type)
-WHERE g.is_active
-ORDER BY g.gpu_type;
+SELECT * FROM availability_rows ORDER BY gpu_type;
+
+-- name: list_availability_for_key
+SELECT caller.user_id AS caller_id, caller.username AS caller_name, caller.is_active AS caller_is_active,
+       room.*
+FROM callers caller LEFT JOIN availability_rows room ON true
+WHERE caller.key_hash = $1 AND caller.expires_at > $2
+ORDER BY room.gpu_type;

@@ -5,9 +5,7 @@ WHERE api_users.aws_account IS NULL
 RETURNING api_users.user_id, api_users.username, api_users.is_active;
 
 -- name: find_by_key
-SELECT u.user_id, u.username, u.is_active
-FROM api_keys k JOIN api_users u USING (user_id)
-WHERE k.key_hash = $1 AND k.is_active AND k.expires_at > $2;
+SELECT user_id, username, is_active FROM callers WHERE key_hash = $1 AND expires_at > $2;
 
 -- name: add_key
 WITH added AS (

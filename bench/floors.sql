@@ -1,0 +1,41 @@
+-- name: get
+SELECT to_json(r)::text
+FROM callers caller JOIN reservation_rows r USING (user_id)
+WHERE caller.key_hash = $1 AND caller.expires_at > now() AND caller.is_active AND r.reservation_id = $2::uuid;
+
+-- name: list
+SELECT json_build_object(
+    'jobs', (SELECT json_agg(page) FROM (
+                 SELECT * FROM listed_rows r WHERE r.user_id = caller.user_id
+                 ORDER BY r.created_at DESC, r.reservation_id LIMIT 50) page),
+    'total', (SELECT count(*) FROM reservations r WHERE r.user_id = caller.user_id))::text
+FROM callers caller
+WHERE caller.key_hash = $1 AND caller.expires_at > now() AND caller.is_active;
+
+-- name: availability
+SELECT (SELECT json_object_agg(room.gpu_type, to_json(room)) FROM availability_rows room)::text
+FROM callers caller
+WHERE caller.key_hash = $1 AND caller.expires_at > now() AND caller.is_active;
+
+-- name: submit
+WITH submitted AS (
+    INSERT INTO reservations (reservation_id, user_id, name, gpu_type, gpu_count, duration, ssh_public_keys,
+                              created_at, status, last_updated, next_turn_at, event_count)
+    SELECT id, user_id, 'job-' || id, $2::text, $3::integer, $4::float8 * interval '1 hour', $5::text[],
+           now(), 'pending', now(), now(), 1
+    FROM callers caller, gen_random_uuid() id
+    WHERE caller.key_hash = $1 AND caller.expires_at > now() AND caller.is_active
+    RETURNING reservation_id, gpu_type
+), told AS (
+    INSERT INTO reservation_events (reservation_id, number, kind, message, at, elapsed)
+    SELECT reservation_id, 1, 'submitted', '', now(), interval '0' FROM submitted
+), audited AS (
+    INSERT INTO audit_entries (username, action, target, address, outcome, detail)
+    SELECT 'bench', 'submit', reservation_id, '127.0.0.1', 'done', '' FROM submitted
+)
+SELECT json_build_object('job_id', reservation_id,
+                         'message', pgmq.send('gpu_reservations',
+                                              jsonb_build_object('reservation_id', reservation_id)))::text,
+       pg_notify('gpu_dev_admission', gpu_type),
+       pg_notify('gpu_dev_messages', 'gpu_reservations')
+FROM submitted;

@@ -1,0 +1,93 @@
+"""Reads that find out who is asking in the same statement: nobody gets more by them than by two."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from datetime import timedelta
+
+import pytest
+
+from gpudev.bootstrap.foundation import Stores
+from gpudev.domain.audit import SERVER_ITSELF, AuditAction, AuditEntry
+from gpudev.domain.reservation import Reservation
+from gpudev.ports.store import ListQuery, NewKey, Page, ShownKey, User
+from tests.support.reservations import NOON, make_reservation, submit
+
+pytestmark = pytest.mark.anyio
+
+NOT_SHOWN = {
+    *("env_vars", "ssh_public_keys", "placed_at", "last_queue_update"),
+    *("cancelled_at", "cleaned_at", "is_cleaned", "holds_room"),
+}
+"""What only the server of a reservation and the rules need, and is not read to be shown."""
+
+
+async def test_a_listed_row_reads_as_the_reservation_it_holds(stores: Stores, user: User) -> None:
+    mine = await submit(stores, make_reservation(user, name="my-run", env_vars={"A": "1"}))
+    key = await add_key(stores, user)
+    _, [found] = await stores.reservations.list_matching_for_key(key, "my-run")
+    properties = {name for name, value in vars(Reservation).items() if isinstance(value, property)}
+    for name in ({field.name for field in fields(Reservation)} | properties) - NOT_SHOWN:
+        assert getattr(found, name) == getattr(mine, name), name
+
+
+@pytest.mark.parametrize("text", ["whole", "prefix", "name", "nonsense"])
+async def test_who_asks_is_found_out_with_what_is_asked_for(stores: Stores, user: User, text: str) -> None:
+    mine = await submit(stores, make_reservation(user, name="my-run"))
+    key, stranger = await add_key(stores, user), await stores.users.upsert("eve")
+    of_stranger = await add_key(stores, stranger)
+    spelled = {"whole": mine.id, "prefix": mine.id[:4], "name": "my-run", "nonsense": "nonsense"}[text]
+    asked_by, found = await stores.reservations.list_matching_for_key(key, spelled)
+    assert asked_by == user
+    assert [reservation.id for reservation in found] == ([] if text == "nonsense" else [mine.id])
+    assert await stores.reservations.list_matching_for_key(of_stranger, spelled) == (stranger, ())
+
+
+async def test_a_page_for_a_key_is_its_owners(stores: Stores, user: User) -> None:
+    mine = await submit(stores, make_reservation(user))
+    key, stranger = await add_key(stores, user), await stores.users.upsert("eve")
+    asked_by, page = await stores.reservations.list_page_for_key(key, ListQuery())
+    assert (asked_by, [found.id for found in page.reservations], page.total) == (user, [mine.id], 1)
+    asked_by, page = await stores.reservations.list_page_for_key(key, ListQuery(gpu_type="h100"))
+    assert (asked_by, page) == (user, Page((), 0))
+    asked_by, page = await stores.reservations.list_page_for_key(key, ListQuery(offset=7))
+    assert (asked_by, page) == (user, Page((), 1))
+    asked_by, page = await stores.reservations.list_page_for_key(
+        await add_key(stores, stranger), ListQuery(user.user_id)
+    )
+    assert (asked_by, page) == (stranger, Page((), 0))
+
+
+@pytest.mark.parametrize("wrong", ["unknown", "expired", "revoked"])
+async def test_a_key_that_is_no_good_gets_nothing(stores: Stores, user: User, wrong: str) -> None:
+    await submit(stores, make_reservation(user, name="my-run"))
+    key = await add_key(stores, user)
+    if wrong == "unknown":
+        key = replace(key, key_hash=b"another")
+    if wrong == "expired":
+        key = replace(key, at=key.at + timedelta(hours=3))
+    if wrong == "revoked":
+        await stores.users.revoke_keys(AuditEntry(SERVER_ITSELF, AuditAction.KEY_REVOKED))
+    assert await stores.reservations.list_matching_for_key(key, "my-run") == (None, ())
+    assert await stores.reservations.list_page_for_key(key, ListQuery()) == (None, Page((), 0))
+    assert await stores.gpu_types.list_availability_for_key(key) == (None, ())
+
+
+async def test_a_disabled_user_is_told_apart_from_a_wrong_key(stores: Stores, user: User) -> None:
+    key = await add_key(stores, user)
+    await stores.database.execute("UPDATE api_users SET is_active = false")
+    asked_by, _ = await stores.reservations.list_matching_for_key(key, "nonsense")
+    assert asked_by is not None
+    assert not asked_by.is_active
+
+
+async def test_the_room_for_a_key_is_the_room(stores: Stores, user: User) -> None:
+    asked_by, rooms = await stores.gpu_types.list_availability_for_key(await add_key(stores, user))
+    assert asked_by == user
+    assert rooms == await stores.gpu_types.list_availability()
+
+
+async def add_key(stores: Stores, user: User) -> ShownKey:
+    key_hash = user.username.encode()
+    await stores.users.add_key(user.user_id, NewKey(key_hash, "prefix", NOON + timedelta(hours=2)))
+    return ShownKey(key_hash, NOON)

@@ -1,0 +1,172 @@
+"""Who is answered what: every route of the service for every kind of caller, in one table.
+
+The routes come from the service itself, so one that has no row here fails. For a new kind of caller, add a
+field to `Row` and its key to `keys`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.api.conftest import Person, add_key, offer_types
+from tests.support.api_server import TIMEOUT_SECONDS, ApiServer, running_api
+from tests.support.reservations import PUBLIC_KEY, open_test_stores
+
+JOB = {"gpu_type": "t4", "gpu_count": 1, "duration_hours": 1, "ssh_public_keys": [PUBLIC_KEY]}
+NO_PROOF = {"timestamp": 0, "nonce": "", "proof": ""}
+AWS_KEYS = {"aws_access_key_id": "A" * 20, "aws_secret_access_key": "s" * 40}
+SETTINGS = {
+    "GPU_DEV_ADMINS": "admin",
+    # Many of these keys are wrong on purpose, and one that is rotated is used again.
+    "GPU_DEV_WRONG_KEYS_PER_MINUTE": "0",
+    "GPU_DEV_KEY_OVERLAP_SECONDS": "3600",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The status that each kind of caller is answered with; what the owner owns fills the path."""
+
+    owner: int = 200
+    stranger: int = 200
+    admin: int = 200
+    no_key: int = 401
+    unknown_key: int = 401
+    expired_key: int = 401
+    revoked_key: int = 401
+    disabled_user: int = 403
+    body: Any = None
+
+
+def public(status: int, body: Any = None) -> Row:
+    """The same for everybody, with and without a key."""
+    return replace(Row(body=body), **dict.fromkeys(CALLERS, status))
+
+
+def of_admins(status: int = 200) -> Row:
+    return Row(owner=403, stranger=403, admin=status)
+
+
+CALLERS = (
+    "owner",
+    "stranger",
+    "admin",
+    "no_key",
+    "unknown_key",
+    "expired_key",
+    "revoked_key",
+    "disabled_user",
+)
+TABLE = {
+    "GET /": public(200),
+    "GET /health": public(200),
+    "GET /ready": public(200),
+    "POST /v1/auth/local-login": public(401, NO_PROOF),
+    "POST /v1/auth/aws-login": public(404, AWS_KEYS),
+    "GET /v1/me": Row(),
+    "GET /v1/keys": Row(),
+    "POST /v1/keys/rotate": Row(),
+    "DELETE /v1/keys/{prefix}": Row(stranger=404, admin=404),
+    "GET /v1/gpu/availability": Row(),
+    "GET /v1/cluster/status": Row(),
+    "GET /v1/queue": Row(),
+    "POST /v1/jobs/submit": Row(body=JOB),
+    "GET /v1/jobs": Row(),
+    "GET /v1/jobs/{job_id}": Row(stranger=404),
+    "POST /v1/jobs/{job_id}/cancel": Row(stranger=404),
+    "GET /v1/jobs/{job_id}/events": Row(stranger=404),
+    "GET /v1/operations/{operation_id}": Row(stranger=404),
+    "GET /v1/admin/users": of_admins(),
+    "POST /v1/admin/users/{name}/disable": of_admins(),
+    "POST /v1/admin/users/{name}/enable": of_admins(),
+    "GET /v1/admin/audit": of_admins(),
+    "GET /v1/admin/audit/verify": of_admins(),
+}
+NOT_IN_THE_DOCUMENT = {"GET /"}
+
+
+@pytest.fixture(scope="module")
+def api_server(module_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    asyncio.run(offer_types(module_database))
+    with running_api(module_database, Path(tmp_path_factory.mktemp("state")), SETTINGS) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def keys(make_person: Callable[..., Person], module_database: str) -> dict[str, str | None]:
+    people = {
+        "owner": make_person("owner"),
+        "stranger": make_person("stranger"),
+        "admin": make_person("admin"),
+        "expired_key": make_person("expired", life=timedelta(seconds=-1)),
+        "revoked_key": make_person("revoked"),
+        "disabled_user": make_person("disabled", is_active=False),
+    }
+    asyncio.run(_revoke(module_database, "revoked"))
+    return {"no_key": None, "unknown_key": "nonsense"} | {kind: who.key for kind, who in people.items()}
+
+
+@pytest.fixture(scope="module")
+def owned(
+    api_server: ApiServer,
+    keys: dict[str, str | None],
+    make_person: Callable[..., Person],
+    module_database: str,
+) -> dict[str, str]:
+    """What the owner has, by the names that paths give it, and a user whom nobody needs."""
+    make_person("scapegoat")
+    asyncio.run(add_key(module_database, "owner", "spare-key-of-owner"))
+    job = api_server.call("POST", "/v1/jobs/submit", JOB, keys["owner"]).json["job_id"]
+    operation = api_server.call("POST", f"/v1/jobs/{job}/cancel", key=keys["owner"]).json["operation_id"]
+    return {"job_id": job, "operation_id": operation, "prefix": "spare-ke", "name": "scapegoat"}
+
+
+def test_every_route_has_a_row(api_server: ApiServer) -> None:
+    paths = api_server.call("GET", "/openapi.json").json["paths"]
+    routes = {f"{method.upper()} {path}" for path, methods in paths.items() for method in methods}
+    assert set(TABLE) == routes | NOT_IN_THE_DOCUMENT
+
+
+@pytest.mark.parametrize("caller", CALLERS)
+@pytest.mark.parametrize("route", TABLE)
+def test_a_caller_is_answered_as_the_table_says(
+    api_server: ApiServer, keys: dict[str, str | None], owned: dict[str, str], route: str, caller: str
+) -> None:
+    row, (method, path) = TABLE[route], route.split()
+    status = _ask(api_server, method, path.format(**owned), keys[caller], row.body)
+    assert status == getattr(row, caller)
+
+
+def test_a_wrong_question_without_a_key_tells_nothing(api_server: ApiServer) -> None:
+    """Its error would list what is on offer here."""
+    answer = api_server.call("GET", "/v1/jobs?gpu_type=z9", key="nonsense")
+    assert answer.status == 401
+
+
+def _ask(server: ApiServer, method: str, path: str, key: str | None, body: Any) -> int:
+    """The status alone: the answer may be a stream without an end."""
+    connection = http.client.HTTPConnection(server.host, server.port, timeout=TIMEOUT_SECONDS)
+    headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
+    try:
+        connection.request(method, path, None if body is None else json.dumps(body), headers)
+        return connection.getresponse().status
+    finally:
+        connection.close()
+
+
+async def _revoke(dsn: str, username: str) -> None:
+    async with open_test_stores(dsn) as stores:
+        await stores.database.execute(
+            "UPDATE api_keys SET is_active = false "
+            "WHERE user_id = (SELECT user_id FROM api_users WHERE username = $1)",
+            username,
+        )

@@ -1,0 +1,119 @@
+"""Lists of what is over come from a real streaming replica, and nobody notices when it goes away."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import asyncpg
+import pytest
+import structlog
+
+from gpudev.adapters.local.database.embedded_postgres import EmbeddedPostgres
+from gpudev.adapters.postgres.migrate import migrate
+from gpudev.adapters.postgres.pool import Database
+from gpudev.app.admit import Visitor
+from gpudev.app.jobs_of import JobsOf
+from gpudev.app.list_jobs import ListJobs
+from gpudev.app.login import Authenticate, IssueKey, LoginOrigin
+from gpudev.bootstrap.access import make_admit, make_key_uses
+from gpudev.bootstrap.foundation import Stores, SystemClock
+from gpudev.domain.audit import SERVER_ITSELF, AuditAction, AuditEntry
+from gpudev.domain.catalogue import DEFAULT_CATALOGUE
+from gpudev.domain.errors import Unauthenticated
+from gpudev.domain.lifecycle import TERMINAL, Status
+from gpudev.domain.plans.actions import Record
+from gpudev.domain.reservation import Event, EventKind, Reason, Reservation, end
+from gpudev.ports.store import ListQuery, Page
+from gpudev.settings import Settings
+from tests.support.replica import catch_up, primary_and_replica
+from tests.support.reservations import NOON, make_reservation, submit
+
+pytestmark = [pytest.mark.anyio, pytest.mark.long]
+
+ENDED = ListQuery(statuses=tuple(TERMINAL))
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    primary: EmbeddedPostgres
+    replica: EmbeddedPostgres
+    stores: Stores
+    list_jobs: ListJobs
+    visitor: Visitor
+    ended: Reservation
+
+    async def list(self, query: ListQuery) -> Page:
+        return await self.list_jobs(self.visitor, query)
+
+    async def stop_replaying(self) -> None:
+        """From now on the replica answers what it knows, and learns nothing new."""
+        connection = await asyncpg.connect(self.replica.dsn)
+        try:
+            await connection.execute("SELECT pg_wal_replay_pause()")
+        finally:
+            await connection.close()
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    with tempfile.TemporaryDirectory(prefix="gpu-dev-replica-") as folder:
+        async with primary_and_replica(Path(folder)) as (primary, replica):
+            connection = await asyncpg.connect(primary.dsn)
+            await migrate(connection)
+            await connection.close()
+            async with (
+                Database(primary.dsn) as database,
+                Database(replica.dsn, connect_timeout=2) as copy,
+            ):
+                stores = Stores.on(database, copy)
+                await stores.gpu_types.sync(DEFAULT_CATALOGUE.types)
+                clock = SystemClock()
+                user = await stores.users.upsert("ada")
+                issued = await IssueKey(stores.users, clock, ttl_hours=1)(user, LoginOrigin("test", "here"))
+                ended = await _end(stores, await submit(stores, make_reservation(user)))
+                await submit(stores, make_reservation(user))
+                await catch_up(primary, replica)
+                authenticate = Authenticate(stores.users, clock)
+                admit = make_admit(Settings(), authenticate, make_key_uses(stores, clock), clock)
+                jobs_of = JobsOf(stores.users, stores.audit)
+                list_jobs = ListJobs(stores.reservations, admit, jobs_of, stores.history)
+                visitor = admit.meet(issued.api_key, "here")
+                yield World(primary, replica, stores, list_jobs, visitor, ended)
+
+
+async def _end(stores: Stores, reservation: Reservation) -> Reservation:
+    later = NOON + timedelta(minutes=1)
+    after = end(reservation, Status.CANCELLED, Reason.CANCELLED_BY_USER, later)
+    claim = await stores.reservations.claim(reservation.id, timedelta(minutes=1))
+    assert claim is not None
+    event = Event(EventKind.CANCELLED, "Cancelled.", later)
+    return await stores.reservations.record(claim, Record(reservation, after, event))
+
+
+async def test_what_is_over_is_read_from_the_replica_alone(world: World) -> None:
+    await world.stop_replaying()
+    user = await world.stores.users.upsert("ada")
+    await _end(world.stores, await submit(world.stores, make_reservation(user)))
+    page = await world.list(ENDED)
+    assert ([found.id for found in page.reservations], page.total) == ([world.ended.id], 1)
+    assert (await world.list(ListQuery())).total == 3
+
+
+async def test_a_revoked_key_is_refused_though_the_replica_has_not_heard_of_it(world: World) -> None:
+    await world.stop_replaying()
+    await world.stores.users.revoke_keys(AuditEntry(SERVER_ITSELF, AuditAction.KEY_REVOKED))
+    with pytest.raises(Unauthenticated):
+        await world.list(ENDED)
+
+
+async def test_without_the_replica_the_primary_answers_and_the_log_says_so(world: World) -> None:
+    assert (await world.list(ENDED)).total == 1
+    await world.replica.stop()
+    with structlog.testing.capture_logs() as logs:
+        assert (await world.list(ENDED)).total == 1
+        assert (await world.list(ENDED)).total == 1
+    assert [line["event"] for line in logs] == ["replica_unavailable"]

@@ -165,16 +165,34 @@ class TimeSettings(BaseSettings):
 
     grace_seconds: int = Field(120, validation_alias="GRACE_PERIOD_SECONDS", ge=0)
     """Time after the end of a reservation before its server is taken down, in seconds."""
+    longest_hours: float = Field(48, validation_alias="GPU_DEV_LONGEST_HOURS", ge=24, le=8760)
+    """How long a reservation may become by extensions, in hours from its activation."""
     start_limit_minutes: float = Field(60, validation_alias="GPU_DEV_START_LIMIT_MINUTES", gt=0)
     """How long a server may take to start before it is given up, in minutes."""
+    progress_limit_minutes: float = Field(15, validation_alias="GPU_DEV_PROGRESS_LIMIT_MINUTES", gt=0)
+    """How long a start may show nothing new before it is given up, in minutes."""
+    max_queue_hours: float = Field(48, validation_alias="MAX_QUEUE_HOURS", gt=0)
+    """How long a request may wait before it is cancelled, in hours."""
 
     @property
     def grace(self) -> timedelta:
         return timedelta(seconds=self.grace_seconds)
 
     @property
+    def longest(self) -> timedelta:
+        return timedelta(hours=self.longest_hours)
+
+    @property
     def start_limit(self) -> timedelta:
         return timedelta(minutes=self.start_limit_minutes)
+
+    @property
+    def progress_limit(self) -> timedelta:
+        return timedelta(minutes=self.progress_limit_minutes)
+
+    @property
+    def max_queue(self) -> timedelta:
+        return timedelta(hours=self.max_queue_hours)
 
 
 class LocalSettings(BaseSettings):

@@ -10,7 +10,7 @@ from gpudev.domain.catalogue import GpuType
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.lifecycle import PLACED, TERMINAL, Status
 from gpudev.domain.names import NodeName, OperationId, ReservationId, UserId
-from gpudev.domain.reservation import Operation, OperationKind, Reason, Reservation
+from gpudev.domain.reservation import Operation, OperationKind, Reason, Reservation, Terms
 from gpudev.domain.server import ObservedServer, ServerPhase, SshAddress
 
 NOW = datetime(2030, 1, 1, 12, 0, tzinfo=UTC)
@@ -70,3 +70,8 @@ def make_server(number: int = 1, phase: ServerPhase = ServerPhase.READY, **chang
 
 def make_cancel(number: int = 1) -> Operation:
     return Operation(OperationId(f"operation-{number}"), OperationKind.CANCEL, NOW)
+
+
+def make_extension(length: timedelta, *, number: int = 1, not_before: datetime | None = None) -> Operation:
+    terms = Terms(length, not_before)
+    return Operation(OperationId(f"extension-{number}"), OperationKind.EXTEND, NOW, terms)

@@ -9,6 +9,7 @@ from gpudev.app.admin import Admin
 from gpudev.app.admit import Admit
 from gpudev.app.aws_login import AwsLogin
 from gpudev.app.cancel import Cancel
+from gpudev.app.extend import Extend
 from gpudev.app.find import Find, FindOperation
 from gpudev.app.follow import EventHub, Follow
 from gpudev.app.key_uses import KeyUses
@@ -33,6 +34,7 @@ class Application:
     find: Find
     find_operation: FindOperation
     cancel: Cancel
+    extend: Extend
     follow: Follow
     list_jobs: ListJobs
     authenticate: Authenticate

@@ -19,6 +19,7 @@ from gpudev.api.service import make_service
 from gpudev.app.admin import Admin
 from gpudev.app.application import Application
 from gpudev.app.cancel import Cancel
+from gpudev.app.extend import Extend
 from gpudev.app.find import Find, FindOperation
 from gpudev.app.follow import EventHub, Follow
 from gpudev.app.jobs_of import JobsOf
@@ -34,6 +35,7 @@ from gpudev.bootstrap.foundation import (
     SystemClock,
     begin,
     choose_isolation,
+    make_policy,
     offered_catalogue,
     open_stores,
     read_fleet,
@@ -94,6 +96,7 @@ def make_application(settings: Settings, stores: Stores) -> Application:
         find=Find(stores.reservations, stores.audit, admit),
         find_operation=FindOperation(stores.operations),
         cancel=Cancel(stores.operations, clock),
+        extend=Extend(stores.operations, make_policy(settings), clock),
         follow=Follow(stores.reservations, hub),
         list_jobs=ListJobs(stores.reservations, admit, jobs_of, stores.history),
         authenticate=authenticate,

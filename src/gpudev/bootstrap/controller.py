@@ -21,13 +21,13 @@ from gpudev.bootstrap.foundation import (
     begin,
     choose_isolation,
     claim_database,
+    make_policy,
     offered_catalogue,
     open_stores,
     read_fleet,
 )
 from gpudev.domain.catalogue import Catalogue
 from gpudev.domain.errors import Invalid, StoreUnavailable
-from gpudev.domain.expiry import TimePolicy
 from gpudev.ports.clock import Clock
 from gpudev.ports.cluster import Cluster
 from gpudev.settings import Settings
@@ -61,10 +61,8 @@ async def _serve_controller(settings: Settings) -> None:
 def make_controllers(
     settings: Settings, stores: Stores, cluster: Cluster, known: Catalogue, clock: Clock
 ) -> tuple[Controllers, AdmissionController]:
-    policy = TimePolicy(grace=settings.time.grace, start_limit=settings.time.start_limit)
-    rules = Rules(known, policy)
-    fault_point = make_fault_point(settings.process.fault_file)
-    executor = Executor(stores.reservations, stores.operations, cluster, clock, fault_point)
+    rules = Rules(known, make_policy(settings))
+    executor = make_executor(settings, stores, cluster, clock)
     admission = AdmissionController(
         stores.admissions, stores.gpu_types, cluster, rules, clock, settings.process.hostname
     )
@@ -72,6 +70,11 @@ def make_controllers(
     sources = Sources(stores.reservations, stores.admissions, stores.signals, cluster, clock, offered)
     reservations = ReservationController(stores.queue, executor, rules)
     return Controllers(reservations, admission, sources), admission
+
+
+def make_executor(settings: Settings, stores: Stores, cluster: Cluster, clock: Clock) -> Executor:
+    fault_point = make_fault_point(settings.process.fault_file)
+    return Executor(stores.reservations, stores.operations, stores.admissions, cluster, clock, fault_point)
 
 
 async def read_known_catalogue(settings: Settings, stores: Stores) -> Catalogue:

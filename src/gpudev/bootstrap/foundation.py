@@ -31,6 +31,7 @@ from gpudev.adapters.postgres.signals import PostgresSignals
 from gpudev.adapters.postgres.users import PostgresUsers
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE, Catalogue
 from gpudev.domain.errors import Conflict
+from gpudev.domain.expiry import TimePolicy
 from gpudev.settings import Settings
 from gpudev.telemetry import configure_logging
 
@@ -138,6 +139,16 @@ def offered_catalogue(settings: Settings) -> Catalogue:
     if settings.local.state_dir is None:
         return DEFAULT_CATALOGUE
     return read_fleet(settings).catalogue(DEFAULT_CATALOGUE)
+
+
+def make_policy(settings: Settings) -> TimePolicy:
+    return TimePolicy(
+        grace=settings.time.grace,
+        longest=settings.time.longest,
+        start_limit=settings.time.start_limit,
+        progress_limit=settings.time.progress_limit,
+        queue_limit=settings.time.max_queue,
+    )
 
 
 def choose_isolation(settings: Settings) -> Isolation:

@@ -18,6 +18,7 @@ COMMANDS = {
     "list": Entry("gpudev.cli.commands.list", "List your reservations."),
     "show": Entry("gpudev.cli.commands.show", "Show one reservation."),
     "connect": Entry("gpudev.cli.commands.connect", "Open a shell on a dev server (also: ssh)."),
+    "extend": Entry("gpudev.cli.commands.extend", "Give a reservation more time."),
     "cancel": Entry("gpudev.cli.commands.cancel", "End reservations and give their GPUs back."),
     "avail": Entry("gpudev.cli.commands.avail", "Show which GPUs are free (also: availability)."),
     "queue": Entry("gpudev.cli.commands.queue", "Show who waits for GPUs, and until when."),

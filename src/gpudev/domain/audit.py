@@ -41,6 +41,7 @@ class AuditAction(StrEnum):
     KEY_REVOKED = "key_revoked"
     SUBMIT = "submit"
     CANCEL = "cancel"
+    EXTEND = "extend"
     LIST_JOBS = "list_jobs"
     """An admin listed other users' reservations."""
     VIEW_JOB = "view_job"

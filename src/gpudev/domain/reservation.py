@@ -27,6 +27,9 @@ class Reason(StrEnum):
     CANCELLED_BY_USER = "cancelled_by_user"
     START_FAILED = "start_failed"
     START_TIMED_OUT = "start_timed_out"
+    START_STALLED = "start_stalled"
+    QUEUE_STALLED = "queue_stalled"
+    QUEUED_TOO_LONG = "queued_too_long"
     SERVER_FAILED = "server_failed"
     POD_DELETED = "pod_deleted"
     INTERNAL_ERROR = "internal_error"
@@ -68,6 +71,18 @@ EXPLANATIONS: Mapping[Reason, Explanation] = MappingProxyType(
             "The dev server did not start in time and was given up.",
             "Reserve again with: gpu-dev reserve",
         ),
+        Reason.START_STALLED: Explanation(
+            "The start of the dev server made no progress for too long and was given up.",
+            "Reserve again with: gpu-dev reserve",
+        ),
+        Reason.QUEUE_STALLED: Explanation(
+            "The queue did not move this request although it was tried for minutes.",
+            "Reserve again, and tell your operator the reservation id.",
+        ),
+        Reason.QUEUED_TOO_LONG: Explanation(
+            "It waited for the longest time that a request may wait.",
+            "Reserve again, perhaps fewer GPUs or another type from: gpu-dev avail",
+        ),
         Reason.SERVER_FAILED: Explanation(
             "The dev server stopped running and could not be brought back.",
             "The cluster's own words are in: gpu-dev show ID. Then reserve again.",
@@ -92,6 +107,10 @@ class EventKind(StrEnum):
     PLACED = "placed"
     REQUEUED = "requeued"
     ACTIVE = "active"
+    WARNED = "warned"
+    EXTENDED = "extended"
+    EXTENSION_REFUSED = "extension_refused"
+    OUT_OF_MEMORY = "out_of_memory"
     EXPIRED = "expired"
     CANCELLED = "cancelled"
     FAILED = "failed"
@@ -110,6 +129,7 @@ class Event:
 
 class OperationKind(StrEnum):
     CANCEL = "cancel"
+    EXTEND = "extend"
 
 
 class OperationStatus(StrEnum):
@@ -119,12 +139,29 @@ class OperationStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Terms:
+    """What was said with the request of an operation."""
+
+    length: timedelta | None = None
+    """By how much to extend."""
+    not_before: datetime | None = None
+    """Older clients look once more at what was before; until then nothing is changed."""
+
+
+NO_TERMS = Terms()
+
+
+@dataclass(frozen=True, slots=True)
 class Operation:
     """An action that a user requested and a controller carries out."""
 
     operation_id: OperationId
     kind: OperationKind
     requested_at: datetime
+    terms: Terms = NO_TERMS
+
+    def is_due(self, now: datetime) -> bool:
+        return self.terms.not_before is None or now >= self.terms.not_before
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +208,20 @@ class Reservation:
     cleaned_at: datetime | None = None
     last_updated: datetime | None = None
     version: int = 1
+    warned_minutes: int | None = None
+    """The nearest warning that was sent for the present end."""
+    told_notices: tuple[str, ...] | None = None
+    """The notices that stand on the server; None until it was first seen to."""
+    extension_error: str = ""
+    """Why the last extension was refused."""
+    oom_count: int = 0
+    last_oom_at: datetime | None = None
+    progress: str | None = None
+    """What the cluster last said of its start, and when that was first seen."""
+    progress_at: datetime | None = None
+    stale_since: datetime | None = None
+    """Since when a waiting request that admission does not renew is driven, and when it was last."""
+    driven_at: datetime | None = None
 
     @property
     def id8(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from gpudev.domain.catalogue import Share
@@ -70,3 +70,6 @@ class ObservedServer:
     host_keys: tuple[str, ...] = ()
     """Public host keys as `<algorithm> <base64>`."""
     detail: str = ""
+    oom_kills: int = 0
+    """How often something in this incarnation was ended for want of memory, as far as the cluster tells."""
+    last_oom_at: datetime | None = None

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from gpudev.domain.capacity import Node
 from gpudev.domain.names import ReservationId
+from gpudev.domain.notices import Notice
 from gpudev.domain.server import ObservedServer, ServerSpec
 
 
@@ -66,6 +67,16 @@ class Cluster(Protocol):
         """Take down this incarnation, with every process in it. Idempotent: gone already is success.
 
         A server of the same name with another uid is left alone. The home stays.
+        """
+        ...
+
+    async def tell(self, reservation_id: ReservationId, uid: str, notices: tuple[Notice, ...]) -> None:
+        """Let exactly these notices stand on this incarnation, and show new ones to everybody there.
+
+        A notice stands as a file of its name and text in the home; files with the name of a notice that are
+        not among these are removed. One whose file does not say the same already is new, and its text is
+        written to every open terminal, as `wall` would; a terminal that takes no output loses it. Idempotent.
+        Another incarnation is left alone.
         """
         ...
 

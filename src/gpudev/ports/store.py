@@ -19,12 +19,14 @@ from gpudev.domain.names import OperationId, ReservationId, UserId
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.queueing import QueuePlace
 from gpudev.domain.reservation import (
+    NO_TERMS,
     Event,
     Operation,
     OperationKind,
     OperationOutcome,
     OperationStatus,
     Reservation,
+    Terms,
 )
 
 
@@ -214,6 +216,13 @@ class Reservations(Protocol):
         """
         ...
 
+    async def note(self, claim: Claim, after: Reservation) -> Reservation:
+        """Write down what is no change of the reservation: its detail and what was seen and told.
+
+        `Stale` if the row or the lease moved on.
+        """
+        ...
+
     async def release(self, claim: Claim, version: int, next_turn_at: datetime | None) -> None:
         """End the lease of a turn that went well. The next is set only if the row is still at `version`."""
         ...
@@ -263,10 +272,13 @@ class Operations(Protocol):
         kind: OperationKind,
         now: datetime,
         audit: Sequence[AuditEntry] = (),
+        *,
+        terms: Terms = NO_TERMS,
     ) -> None:
         """Write an operation, its message, its audit entry, and a new version of the reservation.
 
-        The new version makes every turn in flight stale, so none can decide without having seen it.
+        The new version makes every turn in flight stale, so none can decide without having seen it. An id
+        that was used before is the same operation: nothing is written again.
         """
         ...
 
@@ -293,6 +305,10 @@ class AdmissionTransaction(Protocol):
 
 class Admissions(Protocol):
     def lock(self, gpu_type: str) -> AbstractAsyncContextManager[AdmissionTransaction]: ...
+
+    async def wake(self, gpu_type: str) -> None:
+        """Tell every controller that a pass for this type is wanted."""
+        ...
 
     async def list_waiting_types(self) -> tuple[str, ...]:
         """GPU types that somebody waits for."""

@@ -162,7 +162,11 @@ class JobDetail:
     hint: str | None = None
     """What one can do about the reason."""
     warning: str | None = None
-    """What of the request was not looked at."""
+    """What of the request was not looked at, and that its end is near."""
+    extension_error: str | None = None
+    """Why the last extension was refused; an extension that is granted clears it."""
+    last_oom_at: datetime | None = None
+    """When something there was last ended for want of memory."""
     last_updated: datetime | None = None
     """When it changed last."""
     cli_version: str | None = None
@@ -179,6 +183,12 @@ class JobList:
     """The most on a page."""
     offset: int
     """How many come before this page."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtendRequest:
+    extension_hours: float
+    """By how many hours, counted from the present end; more than 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -220,8 +230,8 @@ class JobEvent:
     number: int
     """Counts the events of the reservation from 1."""
     kind: str
-    """submitted, queued, placed, requeued, active, expired, cancelled, failed or cleaned; the last one
-    means that nothing more will happen."""
+    """submitted, queued, placed, requeued, active, warned, extended, extension_refused, out_of_memory,
+    expired, cancelled, failed or cleaned; the last one means that nothing more will happen."""
     message: str
     """What happened, in words."""
     at: datetime

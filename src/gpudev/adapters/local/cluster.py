@@ -27,6 +27,7 @@ from gpudev.adapters.local.devserver.launcher import Launcher
 from gpudev.adapters.local.devserver.order import StartOrder
 from gpudev.adapters.local.nodes.fleet import Fleet
 from gpudev.adapters.local.nodes.gpu import LocalGpu
+from gpudev.adapters.local.notices import NoticeFolder
 from gpudev.adapters.local.record import Record
 from gpudev.adapters.local.records import Records
 from gpudev.adapters.local.sandbox.isolation import Isolation
@@ -35,6 +36,7 @@ from gpudev.adapters.local.state_lock import StateLock
 from gpudev.adapters.local.upkeep import Surroundings, Upkeep, pause_after
 from gpudev.domain.errors import ClusterUnavailable, Defect, Invalid
 from gpudev.domain.names import ReservationId, id8
+from gpudev.domain.notices import Notice
 from gpudev.domain.server import ObservedServer, ServerSpec
 from gpudev.ports.cluster import CapacityChanged, ClusterChange, ServerChanged, Snapshot
 
@@ -139,11 +141,11 @@ class LocalCluster:
         if server is not None and server.record.uid == uid:
             await self._end(server)
 
-    async def write_to_terminals(self, reservation_id: ReservationId, line: str) -> int:
-        """Show a line on every open terminal of a server; says on how many. None there is no error."""
+    async def tell(self, reservation_id: ReservationId, uid: str, notices: tuple[Notice, ...]) -> None:
         self._check_open()
         server = self._find(reservation_id)
-        return await server.write_to_terminals(line) if server is not None else 0
+        if server is not None and server.record.uid == uid:
+            await server.tell(notices)
 
     def changes(self) -> AsyncIterator[ClusterChange]:
         return self._announcements.listen()
@@ -226,7 +228,8 @@ class LocalCluster:
     def _server_of(self, record: Record) -> Upkeep:
         config = self._config
         order = StartOrder(config.state_dir, record.id8, config.isolation, config.read_only_paths)
-        return Upkeep(record, order, self._records.files_of(record.id8), self._surroundings)
+        folder = NoticeFolder(self._records.home_of(record.id8))
+        return Upkeep(record, order, self._records.files_of(record.id8), folder, self._surroundings)
 
     def _find(self, reservation_id: ReservationId) -> Upkeep | None:
         server = self._servers.get(id8(reservation_id))

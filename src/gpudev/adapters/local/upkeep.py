@@ -22,11 +22,13 @@ from gpudev.adapters.local.ending import end_server
 from gpudev.adapters.local.messages import write_to_terminals
 from gpudev.adapters.local.nodes.fleet import Fleet
 from gpudev.adapters.local.nodes.gpu import LocalGpu
-from gpudev.adapters.local.record import Record
+from gpudev.adapters.local.notices import NoticeFolder
+from gpudev.adapters.local.record import Record, ServerProcesses
 from gpudev.adapters.local.records import ServerFiles
 from gpudev.adapters.local.running import RunningServer, find_running
 from gpudev.adapters.local.ssh_port import HOST, PortTaken, bind_any_port, bind_port, read_banner
 from gpudev.domain.errors import ClusterUnavailable
+from gpudev.domain.notices import Notice
 from gpudev.domain.server import ObservedServer, ServerPhase, SshAddress
 
 _log = structlog.get_logger(__name__)
@@ -55,11 +57,17 @@ class Upkeep:
     """One server: its record, its phase, and the task that keeps it running."""
 
     def __init__(
-        self, record: Record, order: StartOrder, files: ServerFiles, surroundings: Surroundings
+        self,
+        record: Record,
+        order: StartOrder,
+        files: ServerFiles,
+        notices: NoticeFolder,
+        surroundings: Surroundings,
     ) -> None:
         self.record = record
         self._order = order
         self._files = files
+        self._notices = notices
         self._surroundings = surroundings
         self._phase = _first_phase(record)
         self._detail = record.detail
@@ -86,11 +94,20 @@ class Upkeep:
         found = await asyncio.to_thread(self._files.find_record)
         return found is not None and found.uid == self.record.uid
 
-    async def write_to_terminals(self, line: str) -> int:
+    async def tell(self, notices: tuple[Notice, ...]) -> None:
+        """On the terminals first: whoever is killed in between shows it twice rather than never."""
         processes = self._files.find_processes()
-        if processes is None:
-            return 0
-        return await asyncio.to_thread(write_to_terminals, self.record.spec.reservation_id, processes, line)
+        if processes is not None:
+            await asyncio.to_thread(self._tell, notices, processes)
+
+    def _tell(self, notices: tuple[Notice, ...], processes: ServerProcesses) -> None:
+        try:
+            for notice in self._notices.list_new(notices):
+                write_to_terminals(self.record.spec.reservation_id, processes, notice.text)
+            self._notices.replace(notices)
+        except OSError as error:
+            # A home that is full, for example. Those who are there have seen it, and are not shown it again.
+            self._log.warning("notices_not_kept", error=str(error))
 
     async def write_down(self) -> None:
         await self._write(self.record)

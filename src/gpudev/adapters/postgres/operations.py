@@ -11,7 +11,14 @@ from gpudev.adapters.postgres.queries import load_queries
 from gpudev.domain.audit import AuditEntry
 from gpudev.domain.errors import NotFound
 from gpudev.domain.names import OperationId, ReservationId, UserId
-from gpudev.domain.reservation import OperationKind, OperationOutcome, OperationStatus, Reservation
+from gpudev.domain.reservation import (
+    NO_TERMS,
+    OperationKind,
+    OperationOutcome,
+    OperationStatus,
+    Reservation,
+    Terms,
+)
 from gpudev.ports.store import StoredOperation
 
 _SQL = load_queries("operations")
@@ -28,9 +35,18 @@ class PostgresOperations:
         kind: OperationKind,
         now: datetime,
         audit: Sequence[AuditEntry] = (),
+        *,
+        terms: Terms = NO_TERMS,
     ) -> None:
         await self._database.execute(
-            _SQL["request"], operation_id, reservation.id, kind, now, audit_rows(audit)
+            _SQL["request"],
+            operation_id,
+            reservation.id,
+            kind,
+            now,
+            audit_rows(audit),
+            terms.length,
+            terms.not_before,
         )
 
     async def settle(self, outcomes: Sequence[OperationOutcome], now: datetime) -> None:

@@ -2,19 +2,43 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from gpudev.adapters.postgres.pool import Connection
 from gpudev.adapters.postgres.queries import load_queries
 from gpudev.domain.plans.actions import Record
+from gpudev.domain.reservation import Reservation
 
 _SQL = load_queries("reservations")
+
+MARKS = (
+    "warned_minutes",
+    "extension_error",
+    "oom_count",
+    "last_oom_at",
+    "told_notices",
+    "progress",
+    "progress_at",
+    "stale_since",
+    "driven_at",
+)
+"""Columns, and fields of the same name, that say what the clock has done so far."""
 
 
 async def write_record(connection: Connection, record: Record, lease_token: str | None) -> int | None:
     """Change + event + outcomes in one statement; the new version, or None if somebody moved first."""
     version: int | None = await connection.fetchval(_SQL["record"], *_values(record, lease_token))
     return version
+
+
+def marks_of(reservation: Reservation) -> dict[str, Any]:
+    """As one JSON value, since they always go together."""
+    return {name: _plain(getattr(reservation, name)) for name in MARKS}
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime) else value
 
 
 def _values(record: Record, lease_token: str | None) -> tuple[Any, ...]:
@@ -46,4 +70,5 @@ def _values(record: Record, lease_token: str | None) -> tuple[Any, ...]:
         [outcome.status for outcome in record.outcomes],
         [outcome.error for outcome in record.outcomes],
         record.concerns_admission,
+        marks_of(after),
     )

@@ -12,7 +12,7 @@ import asyncpg
 from gpudev.adapters.postgres.audit import audit_rows
 from gpudev.adapters.postgres.pool import Database, Row
 from gpudev.adapters.postgres.queries import load_queries
-from gpudev.adapters.postgres.recording import write_record
+from gpudev.adapters.postgres.recording import marks_of, write_record
 from gpudev.adapters.postgres.rows import (
     ReservationRow,
     caller_from,
@@ -25,7 +25,7 @@ from gpudev.domain.errors import Conflict, NotFound, Stale
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import OperationId, ReservationId, UserId, find_id_range
 from gpudev.domain.plans.actions import Record
-from gpudev.domain.reservation import Event, Operation, OperationKind, Reservation
+from gpudev.domain.reservation import Event, Operation, OperationKind, Reservation, Terms
 from gpudev.ports.store import Claim, ListQuery, Page, ShownKey, StatusCount, StoredEvent, User
 
 _SQL = load_queries("reservations")
@@ -118,6 +118,12 @@ class PostgresReservations:
             raise Stale(f"Reservation {record.after.id8} was changed by somebody else.")
         return replace(record.after, version=version)
 
+    async def note(self, claim: Claim, after: Reservation) -> Reservation:
+        values = (after.id, after.version, claim.token, after.detail, marks_of(after))
+        if await self._database.fetch_row(_SQL["note"], *values) is None:
+            raise Stale(f"Reservation {after.id8} was changed by somebody else.")
+        return after
+
     async def release(self, claim: Claim, version: int, next_turn_at: datetime | None) -> None:
         reservation_id = claim.reservation.id
         await self._database.execute(_SQL["release"], reservation_id, claim.token, version, next_turn_at)
@@ -157,8 +163,12 @@ def _page_values(query: ListQuery) -> tuple[object, ...]:
 
 
 def _operations_from(row: Row) -> tuple[Operation, ...]:
-    columns = zip(row["operation_ids"], row["operation_kinds"], row["operation_times"], strict=True)
-    return tuple(Operation(OperationId(str(id_)), OperationKind(kind), at) for id_, kind, at in columns)
+    names = ("ids", "kinds", "times", "lengths", "waits")
+    columns = zip(*(row[f"operation_{name}"] for name in names), strict=True)
+    return tuple(
+        Operation(OperationId(str(id_)), OperationKind(kind), at, Terms(length, not_before))
+        for id_, kind, at, length, not_before in columns
+    )
 
 
 def _conflict(reservation: Reservation, error: asyncpg.UniqueViolationError) -> Conflict:

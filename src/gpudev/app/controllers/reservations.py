@@ -12,10 +12,10 @@ import structlog
 
 from gpudev.app.controllers.execute import Executor
 from gpudev.domain.catalogue import Catalogue
-from gpudev.domain.errors import Stale, Unavailable
+from gpudev.domain.errors import ClusterUnavailable, Stale, Unavailable
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.names import ReservationId
-from gpudev.domain.plans.actions import LookAgain
+from gpudev.domain.plans.actions import LookAgain, Record, SettleOperations
 from gpudev.domain.plans.reservation import Observation, Plan, end_with_defect, plan_reservation
 from gpudev.domain.reservation import Operation, Reservation
 from gpudev.domain.server import ObservedServer
@@ -96,30 +96,46 @@ class ReservationController:
             await self._queue.archive(messages)
 
     async def _take_turn(self, claim: Claim) -> None:
-        """Rounds of observe, plan and execute, until a plan asks for nothing but patience."""
+        """Rounds of observe, plan and execute, until a plan asks for nothing but patience.
+
+        If the cluster does not answer, the turn decides what it can without it and then fails as unavailable.
+        """
         reservation, operations = claim.reservation, claim.operations
         plan: Plan = ()
+        silence: ClusterUnavailable | None = None
         for _ in range(_MAX_ROUNDS):
-            seen = await self._observe(reservation, operations)
-            plan = plan_reservation(seen)
+            try:
+                server = await self._find_server(reservation)
+            except ClusterUnavailable as error:
+                silence, server = error, None
+            plan = plan_reservation(self._observe(reservation, operations, server, silence))
             for action in plan:
                 reservation = await self._executor.execute(claim, reservation, action)
             if _is_patient(plan):
                 break
-            operations = ()
+            operations = _without_settled(operations, plan)
+        if silence is not None and not reservation.is_cleaned:
+            raise silence
         next_turn = self._next_turn(reservation, plan)
         await self._reservations.release(claim, reservation.version, next_turn)
         if next_turn and next_turn < self._sleeps_until:
             self._earlier_turn_set.set()
 
-    async def _observe(self, reservation: Reservation, operations: tuple[Operation, ...]) -> Observation:
+    def _observe(
+        self,
+        reservation: Reservation,
+        operations: tuple[Operation, ...],
+        server: ObservedServer | None,
+        silence: ClusterUnavailable | None,
+    ) -> Observation:
         return Observation(
             reservation=reservation,
             operations=operations,
-            server=await self._find_server(reservation),
+            server=server,
             gpu_type=self._rules.catalogue.get(reservation.gpu_type),
             policy=self._rules.policy,
             now=self._clock.now(),
+            cluster_answers=silence is None,
         )
 
     async def _find_server(self, reservation: Reservation) -> ObservedServer | None:
@@ -143,6 +159,16 @@ class ReservationController:
             return
         _log.error("reservation_given_up", reservation_id=claim.reservation.id)
         await self._reservations.bury(claim, end_with_defect(claim.reservation, now))
+
+
+def _without_settled(operations: tuple[Operation, ...], plan: Plan) -> tuple[Operation, ...]:
+    settled = {
+        outcome.operation_id
+        for action in plan
+        if isinstance(action, Record | SettleOperations)
+        for outcome in action.outcomes
+    }
+    return tuple(asked for asked in operations if asked.operation_id not in settled)
 
 
 def _is_patient(plan: Plan) -> bool:

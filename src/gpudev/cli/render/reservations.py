@@ -48,6 +48,9 @@ def format_detail(job: JobDetail, now: Now) -> str:
         ("Queue", format_place(job, now) if job.status == "queued" else None),
         ("Detail", job.current_detailed_status or job.failure_reason),
         ("Reason", job.reason),
+        ("Warning", job.warning),
+        ("Extension", job.extension_error),
+        ("Memory", _format_oom(job, now)),
         ("Hint", job.hint),
         ("Connect", f"gpu-dev connect {id8(job.job_id)}" if job.status == "active" else None),
         ("Address", f"{job.node_ip} port {job.node_port}" if job.node_ip else None),
@@ -71,6 +74,12 @@ def format_ready(job: JobDetail, now: Now, config: Path) -> str:
         f"Connect with: gpu-dev connect {id8(job.job_id)}\n"
         f"or with:      ssh -F {config} {host_alias(job.job_id)}"
     )
+
+
+def _format_oom(job: JobDetail, now: Now) -> str | None:
+    if not job.oom_count or job.last_oom_at is None:
+        return None
+    return f"ran out {job.oom_count}x, last {format_moment(job.last_oom_at, now)}"
 
 
 def _gpus_of(job: JobDetail) -> str:

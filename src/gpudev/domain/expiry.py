@@ -37,6 +37,8 @@ class TimePolicy:
     """How long a stale request is driven in vain before it is cancelled."""
     recheck: timedelta = timedelta(seconds=30)
     """How soon a server that starts or stops is looked at again, should every hint of it be lost."""
+    safety_net: timedelta = timedelta(minutes=5)
+    """However quiet things are, a reservation that is not cleaned up is looked at this often."""
 
 
 def duration_of(hours: float) -> timedelta:

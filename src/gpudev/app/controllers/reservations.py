@@ -23,8 +23,6 @@ from gpudev.ports.queue import MessageQueue
 from gpudev.ports.store import Claim
 
 LEASE = timedelta(seconds=30)
-SAFETY_NET = timedelta(minutes=5)
-"""However quiet things are, a reservation that is not cleaned up is looked at this often."""
 
 _FAR_FUTURE = datetime.max.replace(tzinfo=UTC)
 _MAX_DEFECTS = 3
@@ -148,7 +146,7 @@ class ReservationController:
     def _next_turn(self, reservation: Reservation, plan: Plan) -> datetime | None:
         if reservation.is_cleaned:
             return None
-        net = self._clock.now() + SAFETY_NET
+        net = self._clock.now() + self._rules.policy.safety_net
         return min([net, *(action.at for action in plan if isinstance(action, LookAgain))])
 
     async def _note_defect(self, claim: Claim) -> None:

@@ -195,6 +195,51 @@ class TimeSettings(BaseSettings):
         return timedelta(hours=self.max_queue_hours)
 
 
+class IdleSettings(BaseSettings):
+    """Servers that nobody uses, and how their use is measured."""
+
+    model_config = _CONFIG
+
+    idle_minutes: float = Field(0, validation_alias="GPU_DEV_IDLE_MINUTES", ge=0)
+    """After how many idle minutes a reservation is warned, and then ended; 0: nobody is ended for that."""
+    idle_minutes_by_type: str = Field("", validation_alias="GPU_DEV_IDLE_MINUTES_BY_TYPE")
+    """The same for single GPU types, `h100=60,t4=0` for example."""
+    countdown_minutes: float = Field(15, validation_alias="GPU_DEV_IDLE_COUNTDOWN_MINUTES", gt=0)
+    """How long before its end an idle reservation is warned, in minutes."""
+    sample_seconds: float = Field(60, validation_alias="GPU_DEV_USAGE_SECONDS", gt=0)
+    """How often the use of every dev server is measured, in seconds."""
+
+    @property
+    def after(self) -> timedelta | None:
+        return _minutes_or_never(self.idle_minutes)
+
+    @property
+    def by_type(self) -> dict[str, timedelta | None]:
+        pairs = (part.partition("=") for part in _split(self.idle_minutes_by_type.lower()))
+        return {name.strip(): _minutes_or_never(float(minutes)) for name, _, minutes in pairs}
+
+    @property
+    def countdown(self) -> timedelta:
+        return timedelta(minutes=self.countdown_minutes)
+
+    @property
+    def sample_every(self) -> timedelta:
+        return timedelta(seconds=self.sample_seconds)
+
+    @field_validator("idle_minutes_by_type")
+    @classmethod
+    def _check_types(cls, value: str) -> str:
+        for part in _split(value):
+            name, _, minutes = part.partition("=")
+            if not name.strip() or float(minutes) < 0:
+                raise ValueError(f"{part!r} is not a type with its minutes")
+        return value
+
+
+def _minutes_or_never(minutes: float) -> timedelta | None:
+    return timedelta(minutes=minutes) if minutes else None
+
+
 class LocalSettings(BaseSettings):
     """One machine as the cluster; `gpu-dev up` sets these for the processes that it starts."""
 
@@ -246,6 +291,7 @@ class Settings:
     github: GitHubSettings = field(default_factory=GitHubSettings)
     access: AccessSettings = field(default_factory=AccessSettings)
     time: TimeSettings = field(default_factory=TimeSettings)
+    idle: IdleSettings = field(default_factory=IdleSettings)
     local: LocalSettings = field(default_factory=LocalSettings)
     process: ProcessSettings = field(default_factory=ProcessSettings)
 
@@ -257,6 +303,7 @@ GROUPS: tuple[type[BaseSettings], ...] = (
     GitHubSettings,
     AccessSettings,
     TimeSettings,
+    IdleSettings,
     LocalSettings,
     ProcessSettings,
 )

@@ -17,6 +17,7 @@ from gpudev.adapters.local.processes.identity import holding
 from gpudev.adapters.local.records import Records
 from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.domain.errors import ClusterUnavailable, Conflict, Defect
+from gpudev.domain.idle import Signal
 from gpudev.domain.names import NodeName, ReservationId
 from gpudev.domain.notices import Notice
 from gpudev.domain.server import ServerPhase
@@ -39,6 +40,7 @@ from tests.support.local_cluster import (
     wait_ready,
     wait_until,
 )
+from tests.support.reservations import NOON
 
 pytestmark = pytest.mark.anyio
 
@@ -273,6 +275,30 @@ async def test_another_incarnation_is_told_nothing(cluster: LocalCluster, key: K
     await cluster.tell(spec.reservation_id, str(uuid.uuid4()), (WARNING,))
     await cluster.tell(make_spec().reservation_id, server.uid, (WARNING,))
     assert (await SshClient(server, key, tmp_path).run("ls ~/WARN*")).out == ""
+
+
+async def test_the_use_of_a_server_is_measured(
+    cluster: LocalCluster, key: Key, tmp_path: Path, state_dir: Path
+) -> None:
+    spec = make_spec(key)
+    server = await create_ready(cluster, spec)
+    first = await cluster.measure(spec.reservation_id, server.uid, NOON)
+    assert first is not None
+    assert first.signals == {Signal.SSH: 0, Signal.GPU_USE: 0, Signal.GPU_MEMORY: 0}
+    assert first.absent == {Signal.JUPYTER}
+    assert first.is_simulated
+    declared = Records(state_dir).files_of(spec.reservation_id[:8]).directory / "usage.json"
+    declared.write_text('{"gpu_use": 80, "gpu_memory": 40}')
+    session = await SshClient(server, key, tmp_path).start("echo here; while :; do :; done")
+    await hear(session, "here")
+    second = await cluster.measure(spec.reservation_id, server.uid, NOON)
+    assert second is not None
+    assert (second.signals[Signal.GPU_USE], second.signals[Signal.GPU_MEMORY]) == (80, 40)
+    assert second.signals[Signal.SSH] >= 1
+    assert second.signals[Signal.CPU] >= 0
+    session.kill()
+    await session.wait()
+    assert await cluster.measure(spec.reservation_id, "another", NOON) is None
 
 
 async def test_changes_are_told_to_every_listener(cluster: LocalCluster) -> None:

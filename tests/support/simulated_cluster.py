@@ -15,6 +15,7 @@ from types import MappingProxyType
 
 from gpudev.domain.capacity import Node
 from gpudev.domain.errors import ClusterUnavailable
+from gpudev.domain.idle import Signal, Usage
 from gpudev.domain.names import NodeName, ReservationId
 from gpudev.domain.notices import Notice
 from gpudev.domain.server import ObservedServer, ServerPhase, ServerSpec, SshAddress
@@ -27,9 +28,10 @@ class SimulatedCluster:
     slots: dict[NodeName, int]
     is_silent: bool = False
     servers: dict[ReservationId, ObservedServer] = field(default_factory=dict)
-    specs: dict[ReservationId, ServerSpec] = field(default_factory=dict)
+    sizes: dict[ReservationId, int] = field(default_factory=dict)
     homes: dict[ReservationId, frozenset[Notice]] = field(default_factory=dict)
     shown: Counter[tuple[ReservationId, str]] = field(default_factory=Counter)
+    use: dict[ReservationId, dict[Signal, float]] = field(default_factory=dict)
     created: list[ReservationId] = field(default_factory=list)
     """Servers that have come since somebody last asked."""
     has_room_changed: bool = True
@@ -48,7 +50,7 @@ class SimulatedCluster:
         self._check()
         if spec.reservation_id not in self.servers:
             uid = f"uid-{next(self._numbers)}"
-            self.specs[spec.reservation_id] = spec
+            self.sizes[spec.reservation_id] = max(1, spec.gpu_count)
             starting = ObservedServer(spec.reservation_id, uid, spec.node, ServerPhase.STARTING)
             self.servers[spec.reservation_id] = starting
             self.created.append(spec.reservation_id)
@@ -64,6 +66,12 @@ class SimulatedCluster:
             for notice in set(notices) - self.homes.get(reservation_id, frozenset()):
                 self.shown[reservation_id, notice.text] += 1
             self.homes[reservation_id] = frozenset(notices)
+
+    async def measure(self, reservation_id: ReservationId, uid: str, now: datetime) -> Usage | None:
+        self._check()
+        server = self.servers.get(reservation_id)
+        signals = self.use.get(reservation_id, {})
+        return Usage(now, signals, frozenset({Signal.JUPYTER})) if server and server.uid == uid else None
 
     async def changes(self) -> AsyncIterator[ClusterChange]:
         none: tuple[ClusterChange, ...] = ()
@@ -94,7 +102,7 @@ class SimulatedCluster:
 
     def _free(self, node: NodeName) -> int:
         on_it = (one for one, server in self.servers.items() if server.node == node)
-        return self.slots[node] - sum(max(1, self.specs[one].gpu_count) for one in on_it)
+        return self.slots[node] - sum(self.sizes.get(one, 1) for one in on_it)
 
     def _check(self) -> None:
         if self.is_silent:

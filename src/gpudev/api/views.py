@@ -42,6 +42,7 @@ def job_detail(reservation: Reservation, app: Application, now: datetime) -> dic
         secondary_users=[],
         oom_count=reservation.oom_count,
         last_oom_at=reservation.last_oom_at,
+        kept_until=reservation.kept_until,
         extension_error=reservation.extension_error or None,
         simulated=reservation.gpu_type in app.simulated_types or None,
         instance_type=gpu_type.instance_type if gpu_type else None,
@@ -69,10 +70,11 @@ def job_detail(reservation: Reservation, app: Application, now: datetime) -> dic
 
 def _warning(reservation: Reservation) -> str | None:
     """What is to be known of how the request was read, and that the end is near."""
-    minutes = reservation.warned_minutes if reservation.status is Status.ACTIVE else None
-    if minutes is None:
+    if reservation.status is not Status.ACTIVE:
         return reservation.warning or None
-    return f"{reservation.warning} {tell_of_end(reservation, minutes)}".strip()
+    minutes = reservation.warned_minutes
+    end = tell_of_end(reservation, minutes) if minutes is not None else ""
+    return " ".join(filter(None, (reservation.warning, end, reservation.idle_warning))) or None
 
 
 def job_events(news: News) -> list[JobEvent]:

@@ -12,6 +12,7 @@ from gpudev.app.cancel import Cancel
 from gpudev.app.extend import Extend
 from gpudev.app.find import Find, FindOperation
 from gpudev.app.follow import EventHub, Follow
+from gpudev.app.keep import Keep
 from gpudev.app.key_uses import KeyUses
 from gpudev.app.keys import Keys
 from gpudev.app.list_jobs import ListJobs
@@ -24,6 +25,7 @@ from gpudev.ports.clock import Clock
 from gpudev.ports.identity import Identities
 from gpudev.ports.queue import MessageQueue
 from gpudev.ports.store import GpuTypes, Health, Reservations
+from gpudev.ports.usage import Usages
 
 TrustedProxies = tuple[IPv4Network | IPv6Network, ...]
 
@@ -35,6 +37,7 @@ class Application:
     find_operation: FindOperation
     cancel: Cancel
     extend: Extend
+    keep: Keep
     follow: Follow
     list_jobs: ListJobs
     authenticate: Authenticate
@@ -52,6 +55,7 @@ class Application:
     hub: EventHub
     reservations: Reservations
     gpu_types: GpuTypes
+    usages: Usages
     health: Health
     queue: MessageQueue
     catalogue: Catalogue

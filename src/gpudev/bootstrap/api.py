@@ -23,6 +23,7 @@ from gpudev.app.extend import Extend
 from gpudev.app.find import Find, FindOperation
 from gpudev.app.follow import EventHub, Follow
 from gpudev.app.jobs_of import JobsOf
+from gpudev.app.keep import Keep
 from gpudev.app.let_in import FindWhomToLetIn
 from gpudev.app.list_jobs import ListJobs
 from gpudev.app.login import Authenticate, IssueKey, LocalLogin
@@ -96,6 +97,7 @@ def make_application(settings: Settings, stores: Stores) -> Application:
         find=Find(stores.reservations, stores.audit, admit),
         find_operation=FindOperation(stores.operations),
         cancel=Cancel(stores.operations, clock),
+        keep=Keep(stores.operations, clock),
         extend=Extend(stores.operations, make_policy(settings), clock),
         follow=Follow(stores.reservations, hub),
         list_jobs=ListJobs(stores.reservations, admit, jobs_of, stores.history),
@@ -112,6 +114,7 @@ def make_application(settings: Settings, stores: Stores) -> Application:
         hub=hub,
         reservations=stores.reservations,
         gpu_types=stores.gpu_types,
+        usages=stores.usages,
         health=stores.health,
         queue=stores.queue,
         catalogue=catalogue,

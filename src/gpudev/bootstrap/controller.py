@@ -15,12 +15,14 @@ from gpudev.app.controllers.admission import AdmissionController
 from gpudev.app.controllers.execute import Executor, FaultPoint, no_fault
 from gpudev.app.controllers.reservations import ReservationController, Rules
 from gpudev.app.controllers.run import Controllers, Sources
+from gpudev.app.controllers.sampling import Sampler
 from gpudev.bootstrap.foundation import (
     Stores,
     SystemClock,
     begin,
     choose_isolation,
     claim_database,
+    make_idle_policy,
     make_policy,
     offered_catalogue,
     open_stores,
@@ -55,13 +57,17 @@ async def _serve_controller(settings: Settings) -> None:
                 await admission.turn(gpu_type)
             tell_ready(settings.process.ready_fd)
             _on_termination(controllers.stop)
-            await controllers.run()
+            sampling = asyncio.create_task(make_sampler(settings, stores, cluster).run())
+            try:
+                await controllers.run()
+            finally:
+                sampling.cancel()
 
 
 def make_controllers(
     settings: Settings, stores: Stores, cluster: Cluster, known: Catalogue, clock: Clock
 ) -> tuple[Controllers, AdmissionController]:
-    rules = Rules(known, make_policy(settings))
+    rules = Rules(known, make_policy(settings), make_idle_policy(settings))
     executor = make_executor(settings, stores, cluster, clock)
     admission = AdmissionController(
         stores.admissions, stores.gpu_types, cluster, rules, clock, settings.process.hostname
@@ -70,6 +76,12 @@ def make_controllers(
     sources = Sources(stores.reservations, stores.admissions, stores.signals, cluster, clock, offered)
     reservations = ReservationController(stores.queue, executor, rules)
     return Controllers(reservations, admission, sources), admission
+
+
+def make_sampler(settings: Settings, stores: Stores, cluster: Cluster) -> Sampler:
+    policy = make_idle_policy(settings)
+    every = settings.idle.sample_every
+    return Sampler(stores.reservations, stores.usages, cluster, policy, SystemClock(), every)
 
 
 def make_executor(settings: Settings, stores: Stores, cluster: Cluster, clock: Clock) -> Executor:

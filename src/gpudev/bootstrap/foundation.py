@@ -28,10 +28,12 @@ from gpudev.adapters.postgres.pgmq import PgmqQueue
 from gpudev.adapters.postgres.pool import Database, connect
 from gpudev.adapters.postgres.reservations import PostgresReservations
 from gpudev.adapters.postgres.signals import PostgresSignals
+from gpudev.adapters.postgres.usages import PostgresUsages
 from gpudev.adapters.postgres.users import PostgresUsers
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE, Catalogue
 from gpudev.domain.errors import Conflict
 from gpudev.domain.expiry import TimePolicy
+from gpudev.domain.idle import IdlePolicy
 from gpudev.settings import Settings
 from gpudev.telemetry import configure_logging
 
@@ -61,6 +63,7 @@ class Stores:
     queue: PgmqQueue
     signals: PostgresSignals
     health: PostgresHealth
+    usages: PostgresUsages
     history: PostgresHistory | None = None
     """Only where there is a replica."""
 
@@ -82,6 +85,7 @@ class Stores:
             queue=PgmqQueue(database),
             signals=PostgresSignals(database.dsn),
             health=PostgresHealth(database),
+            usages=PostgresUsages(database),
             history=PostgresHistory(reservations, PostgresReservations(replica)) if replica else None,
         )
 
@@ -148,6 +152,15 @@ def make_policy(settings: Settings) -> TimePolicy:
         start_limit=settings.time.start_limit,
         progress_limit=settings.time.progress_limit,
         queue_limit=settings.time.max_queue,
+    )
+
+
+def make_idle_policy(settings: Settings) -> IdlePolicy:
+    return IdlePolicy(
+        after=settings.idle.after,
+        by_type=settings.idle.by_type,
+        countdown=settings.idle.countdown,
+        known_for=5 * settings.idle.sample_every,
     )
 
 

@@ -19,6 +19,7 @@ COMMANDS = {
     "show": Entry("gpudev.cli.commands.show", "Show one reservation."),
     "connect": Entry("gpudev.cli.commands.connect", "Open a shell on a dev server (also: ssh)."),
     "extend": Entry("gpudev.cli.commands.extend", "Give a reservation more time."),
+    "keep": Entry("gpudev.cli.commands.keep", "Keep a server that nobody uses at the moment."),
     "cancel": Entry("gpudev.cli.commands.cancel", "End reservations and give their GPUs back."),
     "avail": Entry("gpudev.cli.commands.avail", "Show which GPUs are free (also: availability)."),
     "queue": Entry("gpudev.cli.commands.queue", "Show who waits for GPUs, and until when."),

@@ -30,6 +30,8 @@ from gpudev.wire.jobs import (
     JobDetail,
     JobEvent,
     JobList,
+    JobUsage,
+    KeepRequest,
     OperationDetail,
     SubmitRequest,
     SubmitResponse,
@@ -102,6 +104,15 @@ class Client:
         headers = {"Idempotency-Key": idempotency_key or os.urandom(16).hex()}
         body = ExtendRequest(extension_hours=hours)
         return self._post(ActionResponse, f"{_job_path(reservation)}/extend", body, headers)
+
+    def keep(self, reservation: str, hours: float, reason: str = "") -> ActionResponse:
+        """Hold off the end of a reservation that nobody uses."""
+        body = KeepRequest(hours=hours, reason=reason)
+        return self._post(ActionResponse, f"{_job_path(reservation)}/keep", body)
+
+    def usage(self, reservation: str, points: int = 40) -> JobUsage:
+        """How much a dev server was used, in so many stretches of its life."""
+        return self._get(JobUsage, f"{_job_path(reservation)}/usage?points={points}")
 
     def wait_for_operation(self, operation_id: str, *, timeout: float = 60) -> OperationDetail:
         """Wait until a requested action is carried out. `ClientError` with its words if it failed."""

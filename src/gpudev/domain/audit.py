@@ -42,6 +42,7 @@ class AuditAction(StrEnum):
     SUBMIT = "submit"
     CANCEL = "cancel"
     EXTEND = "extend"
+    KEEP = "keep"
     LIST_JOBS = "list_jobs"
     """An admin listed other users' reservations."""
     VIEW_JOB = "view_job"

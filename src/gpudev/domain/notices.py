@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import datetime
 
 from gpudev.domain.reservation import Reservation
 
@@ -28,7 +29,7 @@ class Notice:
 
 def list_notices(reservation: Reservation) -> tuple[Notice, ...]:
     """Those that stand on the server of an active reservation."""
-    found = (_expiry_notice(reservation), _oom_notice(reservation))
+    found = (_expiry_notice(reservation), _idle_notice(reservation), _oom_notice(reservation))
     return tuple(notice for notice in found if notice is not None)
 
 
@@ -46,6 +47,22 @@ def _expiry_notice(reservation: Reservation) -> Notice | None:
     if minutes is None or reservation.expires_at is None:
         return None
     return Notice(f"WARN_EXPIRES_IN_{minutes}MIN.txt", tell_of_end(reservation, minutes))
+
+
+def tell_of_idleness(reservation: Reservation, ends_at: datetime) -> str:
+    """Which signals decide, until when, and what to do about it."""
+    return (
+        f"Nobody uses reservation {reservation.name} ({reservation.id8}): {reservation.idle_words}. "
+        f"It ends at {ends_at:%Y-%m-%d %H:%M:%S} UTC unless it is used again. "
+        f"To keep it: gpu-dev keep {reservation.id8} 2h --reason WHY"
+    )
+
+
+def _idle_notice(reservation: Reservation) -> Notice | None:
+    """In the words of the warning: the figures go on changing, and nobody wants to be told each time."""
+    if reservation.idle_warned_at is None:
+        return None
+    return Notice("WARN_IDLE.txt", reservation.idle_warning)
 
 
 def _oom_notice(reservation: Reservation) -> Notice | None:

@@ -24,6 +24,7 @@ class Reason(StrEnum):
     NO_NODES = "no_nodes"
     PLACEMENT_LOST = "placement_lost"
     TIME_IS_UP = "time_is_up"
+    WENT_IDLE = "went_idle"
     CANCELLED_BY_USER = "cancelled_by_user"
     START_FAILED = "start_failed"
     START_TIMED_OUT = "start_timed_out"
@@ -60,6 +61,10 @@ EXPLANATIONS: Mapping[Reason, Explanation] = MappingProxyType(
             "Nothing to do: it starts by itself.",
         ),
         Reason.TIME_IS_UP: Explanation("The reserved time is over.", "Reserve again with: gpu-dev reserve"),
+        Reason.WENT_IDLE: Explanation(
+            "Nobody used it, and the warning of that was not answered.",
+            "Reserve again with: gpu-dev reserve. To keep a server that only waits: gpu-dev keep ID 2h",
+        ),
         Reason.CANCELLED_BY_USER: Explanation(
             "It was cancelled by its owner.", "Reserve again with: gpu-dev reserve"
         ),
@@ -110,6 +115,9 @@ class EventKind(StrEnum):
     WARNED = "warned"
     EXTENDED = "extended"
     EXTENSION_REFUSED = "extension_refused"
+    IDLE_WARNED = "idle_warned"
+    IDLE_OVER = "idle_over"
+    KEPT = "kept"
     OUT_OF_MEMORY = "out_of_memory"
     EXPIRED = "expired"
     CANCELLED = "cancelled"
@@ -130,6 +138,7 @@ class Event:
 class OperationKind(StrEnum):
     CANCEL = "cancel"
     EXTEND = "extend"
+    KEEP = "keep"
 
 
 class OperationStatus(StrEnum):
@@ -143,9 +152,10 @@ class Terms:
     """What was said with the request of an operation."""
 
     length: timedelta | None = None
-    """By how much to extend."""
+    """By how much to extend, or how long to keep."""
     not_before: datetime | None = None
     """Older clients look once more at what was before; until then nothing is changed."""
+    reason: str = ""
 
 
 NO_TERMS = Terms()
@@ -222,6 +232,15 @@ class Reservation:
     stale_since: datetime | None = None
     """Since when a waiting request that admission does not renew is driven, and when it was last."""
     driven_at: datetime | None = None
+    kept_until: datetime | None = None
+    """Until then it is not ended for being idle."""
+    idle_warned_at: datetime | None = None
+    """When it was warned that nobody uses it, and in which words."""
+    idle_warning: str = ""
+    usage_at: datetime | None = None
+    """When its use was last measured, since when it was idle then, and by which signals."""
+    idle_since: datetime | None = None
+    idle_words: str = ""
 
     @property
     def id8(self) -> str:

@@ -255,6 +255,14 @@ class Reservations(Protocol):
         """When the next turn comes, later than `after`; a leased one comes when its lease runs out."""
         ...
 
+    async def list_active(self) -> tuple[Reservation, ...]:
+        """Everybody's whose servers are there."""
+        ...
+
+    async def wake(self, reservation_id: ReservationId) -> None:
+        """Tell every controller that this one wants its turn."""
+        ...
+
     async def count_live(self) -> Mapping[Status, StatusCount]: ...
 
 

@@ -76,6 +76,8 @@ TABLE = {
     "GET /v1/keys": Row(),
     "POST /v1/keys/rotate": Row(),
     "DELETE /v1/keys/{prefix}": Row(stranger=404, admin=404),
+    "POST /v1/jobs/{job_id}/keep": Row(owner=409, stranger=404, admin=409, body={"hours": 1}),
+    "GET /v1/jobs/{job_id}/usage": Row(stranger=404),
     "POST /v1/jobs/{job_id}/extend": Row(owner=409, stranger=404, admin=409, body={"extension_hours": 1}),
     "GET /v1/gpu/availability": Row(),
     "GET /v1/cluster/status": Row(),

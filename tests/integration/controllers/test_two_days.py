@@ -254,7 +254,7 @@ async def check_extensions(story: Story, row: Reservation, kinds: Counter[EventK
             granted += length
         else:
             refused += 1
-            assert "has ended" in stored.error or "at most" in stored.error
+            assert re.search("has ended|at most|longest length", stored.error)
     if row.launched_at is not None:
         assert row.expires_at == row.launched_at + row.duration + granted
     assert kinds[EventKind.EXTENDED] + refused == len(story.extensions) or kinds[EventKind.EXTENSION_REFUSED]
@@ -276,7 +276,7 @@ def check_warnings(row: Reservation, events: list[Event], days: Days) -> None:
     for at, minutes, end in said:
         assert at >= end - minutes * MINUTE, "too early"
     expected = list(expected_warnings(row, events, days.simulation))
-    assert [(minutes, end) for _, minutes, end in said] == [(minutes, end) for _, minutes, end in expected]
+    assert [warning[1:] for warning in said] == [warning[1:] for warning in expected]
     for (at, *_), (due, *_) in zip(said, expected, strict=True):
         assert timedelta() <= at - due <= SECOND
     for event in events:
@@ -302,7 +302,7 @@ def expected_warnings(
         for minutes, at in due.items():
             is_overtaken = any(other < minutes and due[other] <= at for other in due)
             if at < until and not is_overtaken:
-                yield at, minutes, end
+                yield at, minutes, end.replace(microsecond=0)  # as precise as the words are
 
 
 def read_warning(event: Event) -> tuple[int, datetime]:

@@ -42,6 +42,7 @@ STATES: dict[Status, dict[str, Any]] = {
         "extension_error": "Too long.",
         "oom_count": 1,
         "last_oom_at": NOON,
+        "kept_until": LATER,
     },
     Status.EXPIRED: {"reason": Reason.TIME_IS_UP, "ended_at": LATER},
     Status.CANCELLED: {"reason": Reason.CANCELLED_BY_USER, "ended_at": LATER},

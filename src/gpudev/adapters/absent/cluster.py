@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from datetime import datetime
 from typing import NoReturn
 
 from gpudev.domain.errors import ClusterUnavailable
+from gpudev.domain.idle import Usage
 from gpudev.domain.names import ReservationId
 from gpudev.domain.notices import Notice
 from gpudev.domain.server import ObservedServer, ServerSpec
@@ -27,6 +29,9 @@ class AbsentCluster:
 
     async def tell(self, reservation_id: ReservationId, uid: str, notices: tuple[Notice, ...]) -> None:
         _refuse(f"{reservation_id} {uid} {len(notices)}")
+
+    async def measure(self, reservation_id: ReservationId, uid: str, now: datetime) -> Usage | None:
+        _refuse(f"{reservation_id} {uid} {now}")
 
     async def changes(self) -> AsyncIterator[ClusterChange]:
         """None ever."""

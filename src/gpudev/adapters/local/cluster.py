@@ -14,6 +14,7 @@ import socket
 import uuid
 from collections.abc import AsyncIterator, Coroutine
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Self, assert_never
@@ -35,6 +36,7 @@ from gpudev.adapters.local.ssh_port import bind_any_port
 from gpudev.adapters.local.state_lock import StateLock
 from gpudev.adapters.local.upkeep import Surroundings, Upkeep, pause_after
 from gpudev.domain.errors import ClusterUnavailable, Defect, Invalid
+from gpudev.domain.idle import Usage
 from gpudev.domain.names import ReservationId, id8
 from gpudev.domain.notices import Notice
 from gpudev.domain.server import ObservedServer, ServerSpec
@@ -146,6 +148,11 @@ class LocalCluster:
         server = self._find(reservation_id)
         if server is not None and server.record.uid == uid:
             await server.tell(notices)
+
+    async def measure(self, reservation_id: ReservationId, uid: str, now: datetime) -> Usage | None:
+        self._check_open()
+        server = self._find(reservation_id)
+        return await server.measure(now) if server is not None and server.record.uid == uid else None
 
     def changes(self) -> AsyncIterator[ClusterChange]:
         return self._announcements.listen()

@@ -12,6 +12,7 @@ import itertools
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 import structlog
 
@@ -27,7 +28,9 @@ from gpudev.adapters.local.record import Record, ServerProcesses
 from gpudev.adapters.local.records import ServerFiles
 from gpudev.adapters.local.running import RunningServer, find_running
 from gpudev.adapters.local.ssh_port import HOST, PortTaken, bind_any_port, bind_port, read_banner
+from gpudev.adapters.local.usage import UsageMeter
 from gpudev.domain.errors import ClusterUnavailable
+from gpudev.domain.idle import Usage
 from gpudev.domain.notices import Notice
 from gpudev.domain.server import ObservedServer, ServerPhase, SshAddress
 
@@ -68,6 +71,7 @@ class Upkeep:
         self._order = order
         self._files = files
         self._notices = notices
+        self._meter = UsageMeter(files.directory)
         self._surroundings = surroundings
         self._phase = _first_phase(record)
         self._detail = record.detail
@@ -108,6 +112,11 @@ class Upkeep:
         except OSError as error:
             # A home that is full, for example. Those who are there have seen it, and are not shown it again.
             self._log.warning("notices_not_kept", error=str(error))
+
+    async def measure(self, now: datetime) -> Usage | None:
+        if self._phase is not ServerPhase.READY:
+            return None
+        return await asyncio.to_thread(self._meter.measure, self.record, now)
 
     async def write_down(self) -> None:
         await self._write(self.record)

@@ -47,6 +47,7 @@ class PostgresOperations:
             audit_rows(audit),
             terms.length,
             terms.not_before,
+            terms.reason,
         )
 
     async def settle(self, outcomes: Sequence[OperationOutcome], now: datetime) -> None:

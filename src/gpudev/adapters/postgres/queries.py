@@ -27,6 +27,7 @@ NOUNS = (
     "operations",
     "queue",
     "reservations",
+    "usages",
     "users",
 )
 

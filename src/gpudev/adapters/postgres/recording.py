@@ -22,6 +22,9 @@ MARKS = (
     "progress_at",
     "stale_since",
     "driven_at",
+    "kept_until",
+    "idle_warned_at",
+    "idle_warning",
 )
 """Columns, and fields of the same name, that say what the clock has done so far."""
 

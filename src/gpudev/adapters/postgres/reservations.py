@@ -101,6 +101,12 @@ class PostgresReservations:
         rows = await self._database.fetch(_SQL["list_events"], reservation_id, after)
         return tuple(map(event_from, rows))
 
+    async def list_active(self) -> tuple[Reservation, ...]:
+        return tuple(map(reservation_from, await self._database.fetch(_SQL["list_active"])))
+
+    async def wake(self, reservation_id: ReservationId) -> None:
+        await self._database.execute(_SQL["wake"], reservation_id)
+
     async def count_live(self) -> Mapping[Status, StatusCount]:
         rows = await self._database.fetch(_SQL["count_live"])
         return {Status(row["status"]): StatusCount(row["reservations"], row["gpus"]) for row in rows}
@@ -163,11 +169,11 @@ def _page_values(query: ListQuery) -> tuple[object, ...]:
 
 
 def _operations_from(row: Row) -> tuple[Operation, ...]:
-    names = ("ids", "kinds", "times", "lengths", "waits")
+    names = ("ids", "kinds", "times", "lengths", "waits", "reasons")
     columns = zip(*(row[f"operation_{name}"] for name in names), strict=True)
     return tuple(
-        Operation(OperationId(str(id_)), OperationKind(kind), at, Terms(length, not_before))
-        for id_, kind, at, length, not_before in columns
+        Operation(OperationId(str(id_)), OperationKind(kind), at, Terms(length, not_before, reason))
+        for id_, kind, at, length, not_before, reason in columns
     )
 
 

@@ -56,6 +56,12 @@ _FIELDS: Mapping[str, Callable[[Row], Any]] = {
     "progress_at": itemgetter("progress_at"),
     "stale_since": itemgetter("stale_since"),
     "driven_at": itemgetter("driven_at"),
+    "kept_until": itemgetter("kept_until"),
+    "idle_warned_at": itemgetter("idle_warned_at"),
+    "idle_warning": itemgetter("idle_warning"),
+    "usage_at": itemgetter("usage_at"),
+    "idle_since": itemgetter("idle_since"),
+    "idle_words": itemgetter("idle_words"),
 }
 """How each field of a reservation is read from its row."""
 

@@ -14,6 +14,7 @@ from gpudev.app.controllers.execute import Executor
 from gpudev.domain.catalogue import Catalogue
 from gpudev.domain.errors import ClusterUnavailable, Stale, Unavailable
 from gpudev.domain.expiry import TimePolicy
+from gpudev.domain.idle import NEVER, IdlePolicy
 from gpudev.domain.names import ReservationId
 from gpudev.domain.plans.actions import LookAgain, Record, SettleOperations
 from gpudev.domain.plans.reservation import Observation, Plan, end_with_defect, plan_reservation
@@ -28,6 +29,7 @@ _FAR_FUTURE = datetime.max.replace(tzinfo=UTC)
 _MAX_DEFECTS = 3
 _MAX_ROUNDS = 10
 _RETRY = timedelta(seconds=2)
+_NAP = timedelta(seconds=0.5)
 _MESSAGES_AT_ONCE = 100
 
 _log = structlog.get_logger(__name__)
@@ -39,6 +41,7 @@ class Rules:
 
     catalogue: Catalogue
     policy: TimePolicy
+    idle_policy: IdlePolicy = NEVER
 
 
 class ReservationController:
@@ -71,11 +74,14 @@ class ReservationController:
         self._earlier_turn_set.clear()
 
     async def sleep_until(self, due: datetime) -> None:
-        """Sleep until then, or until a turn has set an earlier time for its next one."""
+        """Sleep until then, or until a turn has set an earlier time for its next one.
+
+        Never long without a look at the clock, which may have been set meanwhile.
+        """
         self._sleeps_until = due
-        with contextlib.suppress(TimeoutError):
-            seconds = max(0.0, (due - self._clock.now()).total_seconds())
-            await asyncio.wait_for(self._earlier_turn_set.wait(), seconds)
+        while (left := due - self._clock.now()) > timedelta() and not self._earlier_turn_set.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._earlier_turn_set.wait(), min(left, _NAP).total_seconds())
 
     async def turn(self, reservation_id: ReservationId) -> None:
         messages = self._messages.pop(reservation_id, [])
@@ -134,6 +140,7 @@ class ReservationController:
             policy=self._rules.policy,
             now=self._clock.now(),
             cluster_answers=silence is None,
+            idle_policy=self._rules.idle_policy,
         )
 
     async def _find_server(self, reservation: Reservation) -> ObservedServer | None:

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 @click.command("extend")
-@click.argument("reservation", metavar="[ID]", required=False)
-@click.argument("hours", metavar="HOURS", callback=hours_option)
+@click.argument("words", metavar="[ID] HOURS", nargs=-1, required=True)
 @click.option("--no-wait", is_flag=True, help="Do not wait until it is done.")
 @json_option
 @pass_output
-def command(output: Output, reservation: str | None, hours: float, *, no_wait: bool) -> None:
+@click.pass_context
+def command(context: click.Context, output: Output, words: tuple[str, ...], *, no_wait: bool) -> None:
     """Give a reservation more time.
 
     HOURS is how much more: 2, 1.5, 90m or 1h30m. All extensions together bring a reservation to 48 hours at
@@ -29,8 +29,12 @@ def command(output: Output, reservation: str | None, hours: float, *, no_wait: b
     from gpudev.cli.selection import get_only_active
     from gpudev.client import session
 
+    *named, typed = words
+    if len(named) > 1:
+        raise click.UsageError("Say which reservation, and by how many hours: two words.", context)
+    hours = hours_option(context, context.command.params[0], typed) or 0.0
     with session.connect() as client:
-        meant = reservation or get_only_active(client).job_id
+        meant = named[0] if named else get_only_active(client).job_id
         asked = client.extend(meant, hours)
         if not no_wait:
             client.wait_for_operation(asked.operation_id)

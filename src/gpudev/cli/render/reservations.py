@@ -30,7 +30,7 @@ def format_names(jobs: Sequence[JobDetail]) -> str:
     return "\n".join(job.name for job in jobs)
 
 
-def format_detail(job: JobDetail, now: Now) -> str:
+def format_detail(job: JobDetail, now: Now, *, usage: str | None = None) -> str:
     """Everything known of one reservation, a line each."""
     moments = (
         ("Asked for at", job.created_at),
@@ -48,6 +48,8 @@ def format_detail(job: JobDetail, now: Now) -> str:
         ("Queue", format_place(job, now) if job.status == "queued" else None),
         ("Detail", job.current_detailed_status or job.failure_reason),
         ("Reason", job.reason),
+        ("Use", usage),
+        ("Kept", f"until {format_moment(job.kept_until, now)}" if job.kept_until else None),
         ("Warning", job.warning),
         ("Extension", job.extension_error),
         ("Memory", _format_oom(job, now)),

@@ -17,6 +17,7 @@ from typing import assert_never
 from gpudev.domain import expiry, waiting
 from gpudev.domain.catalogue import GpuType
 from gpudev.domain.expiry import TimePolicy
+from gpudev.domain.idle import NEVER, IdlePolicy
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.plans.actions import (
     CreateServer,
@@ -29,6 +30,8 @@ from gpudev.domain.plans.actions import (
     SettleOperations,
 )
 from gpudev.domain.plans.extension import plan_extension
+from gpudev.domain.plans.idle import is_given_up, plan_idleness
+from gpudev.domain.plans.keep import plan_keep
 from gpudev.domain.plans.notices import plan_notices
 from gpudev.domain.reservation import (
     EXPLANATIONS,
@@ -64,6 +67,7 @@ class Observation:
     policy: TimePolicy
     now: datetime
     cluster_answers: bool = True
+    idle_policy: IdlePolicy = NEVER
 
     @property
     def due_operations(self) -> tuple[Operation, ...]:
@@ -105,11 +109,23 @@ def _plan_operations(seen: Observation) -> Plan:
     if seen.reservation.is_ended:
         return (SettleOperations(tuple(map(_too_late, asked))), *_plan_ended(seen))
     if not cancels:
-        return (plan_extension(seen.reservation, asked[0], seen.policy, seen.now),)
+        return (_plan_operation(seen, asked[0]),)
     why = Reason.CANCELLED_BY_USER
     outcomes = tuple(map(_too_late, asked))
     record = _ending(seen.reservation, Status.CANCELLED, why, seen.now, outcomes=outcomes)
     return (record, *_removal(seen.server))
+
+
+def _plan_operation(seen: Observation, asked: Operation) -> Record:
+    match asked.kind:
+        case OperationKind.EXTEND:
+            return plan_extension(seen.reservation, asked, seen.policy, seen.now)
+        case OperationKind.KEEP:
+            return plan_keep(seen.reservation, asked, seen.now)
+        case OperationKind.CANCEL:
+            return _ending(seen.reservation, Status.CANCELLED, Reason.CANCELLED_BY_USER, seen.now)
+        case other:
+            assert_never(other)
 
 
 def _too_late(asked: Operation) -> OperationOutcome:
@@ -197,6 +213,10 @@ def _plan_active(seen: Observation) -> Plan:
         return (_ending(seen.reservation, Status.FAILED, Reason.POD_DELETED, seen.now),)
     if seen.server.phase is ServerPhase.FAILED:
         return _plan_failure(seen, Reason.SERVER_FAILED)
+    if is_given_up(seen.reservation, seen.now, seen.idle_policy):
+        words = f"{EXPLANATIONS[Reason.WENT_IDLE].sentence} {seen.reservation.idle_words}.".strip()
+        record = _ending(seen.reservation, Status.EXPIRED, Reason.WENT_IDLE, seen.now, words)
+        return (record, *_removal(seen.server))
     return _plan_running(seen)
 
 
@@ -211,7 +231,11 @@ def _plan_expiry(seen: Observation) -> Plan:
 def _plan_running(seen: Observation) -> Plan:
     if news := plan_notices(seen.reservation, seen.server, seen.now):
         return news
+    idleness = plan_idleness(seen.reservation, seen.now, seen.idle_policy)
+    if any(isinstance(action, Record) for action in idleness):
+        return idleness
     due = (
+        *(action.at for action in idleness if isinstance(action, LookAgain)),
         expiry.find_next_warning(seen.reservation, seen.now),
         expiry.ends_at(seen.reservation, seen.policy),
     )

@@ -1,8 +1,8 @@
 -- An id that is there already is the same request once more, and so is one that comes at the same moment.
 -- name: request
 WITH requested AS (
-    INSERT INTO operations (operation_id, reservation_id, kind, requested_at, length, not_before)
-    VALUES ($1, $2, $3, $4, $6, $7)
+    INSERT INTO operations (operation_id, reservation_id, kind, requested_at, length, not_before, reason)
+    VALUES ($1, $2, $3, $4, $6, $7, $8)
     ON CONFLICT (operation_id) DO NOTHING
     RETURNING reservation_id
 ), noticed AS (

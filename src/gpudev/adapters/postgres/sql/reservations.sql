@@ -129,6 +129,12 @@ SELECT number, kind, reason, message, at, elapsed FROM reservation_events
 WHERE reservation_id = $1 AND number > $2
 ORDER BY number;
 
+-- name: list_active
+SELECT * FROM reservation_rows WHERE status = 'active' AND cleaned_at IS NULL ORDER BY reservation_id;
+
+-- name: wake
+SELECT pg_notify('gpu_dev_turn', $1);
+
 -- name: count_live
 SELECT status, count(*) AS reservations, sum(gpu_count) AS gpus FROM reservations
 WHERE cleaned_at IS NULL AND status IN ('pending', 'queued', 'preparing', 'active')
@@ -153,7 +159,9 @@ SELECT r.*, claimed.defects,
        ARRAY(SELECT o.length FROM operations o
              WHERE o.reservation_id = $1 AND o.status = 'requested' ORDER BY o.requested_at) AS operation_lengths,
        ARRAY(SELECT o.not_before FROM operations o
-             WHERE o.reservation_id = $1 AND o.status = 'requested' ORDER BY o.requested_at) AS operation_waits
+             WHERE o.reservation_id = $1 AND o.status = 'requested' ORDER BY o.requested_at) AS operation_waits,
+       ARRAY(SELECT o.reason FROM operations o
+             WHERE o.reservation_id = $1 AND o.status = 'requested' ORDER BY o.requested_at) AS operation_reasons
 FROM claimed JOIN reservation_rows r USING (reservation_id);
 
 -- The guarded write: nothing happens unless the row is still the one that was read, and, where a lease
@@ -168,7 +176,8 @@ WITH changed AS (
         version = r.version + 1, event_count = r.event_count + 1,
         warned_minutes = m.warned_minutes, extension_error = m.extension_error, oom_count = m.oom_count,
         last_oom_at = m.last_oom_at, told_notices = m.told_notices, progress = m.progress,
-        progress_at = m.progress_at, stale_since = m.stale_since, driven_at = m.driven_at
+        progress_at = m.progress_at, stale_since = m.stale_since, driven_at = m.driven_at,
+        kept_until = m.kept_until, idle_warned_at = m.idle_warned_at, idle_warning = m.idle_warning
     FROM jsonb_populate_record(NULL::reservations, $27) m
     WHERE r.reservation_id = $1 AND r.version = $2 AND ($3::uuid IS NULL OR r.lease_token = $3)
     RETURNING r.reservation_id, r.gpu_type, r.version, r.event_count
@@ -195,7 +204,8 @@ WITH noted AS (
     SET detail = $4,
         warned_minutes = m.warned_minutes, extension_error = m.extension_error, oom_count = m.oom_count,
         last_oom_at = m.last_oom_at, told_notices = m.told_notices, progress = m.progress,
-        progress_at = m.progress_at, stale_since = m.stale_since, driven_at = m.driven_at
+        progress_at = m.progress_at, stale_since = m.stale_since, driven_at = m.driven_at,
+        kept_until = m.kept_until, idle_warned_at = m.idle_warned_at, idle_warning = m.idle_warning
     FROM jsonb_populate_record(NULL::reservations, $5) m
     WHERE r.reservation_id = $1 AND r.version = $2 AND r.lease_token = $3
     RETURNING r.reservation_id

@@ -240,6 +240,20 @@ def _minutes_or_never(minutes: float) -> timedelta | None:
     return timedelta(minutes=minutes) if minutes else None
 
 
+class NotifySettings(BaseSettings):
+    """Notifications that users have sent to themselves."""
+
+    model_config = _CONFIG
+
+    host_names: str = Field("", validation_alias="GPU_DEV_NOTIFY_HOSTS")
+    """Hosts to which notifications may be sent, with a port where it is not 443, separated by commas:
+    `hooks.slack.com` for example. Empty: none."""
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        return _split(self.host_names.lower())
+
+
 class LocalSettings(BaseSettings):
     """One machine as the cluster; `gpu-dev up` sets these for the processes that it starts."""
 
@@ -292,6 +306,7 @@ class Settings:
     access: AccessSettings = field(default_factory=AccessSettings)
     time: TimeSettings = field(default_factory=TimeSettings)
     idle: IdleSettings = field(default_factory=IdleSettings)
+    notify: NotifySettings = field(default_factory=NotifySettings)
     local: LocalSettings = field(default_factory=LocalSettings)
     process: ProcessSettings = field(default_factory=ProcessSettings)
 
@@ -304,6 +319,7 @@ GROUPS: tuple[type[BaseSettings], ...] = (
     AccessSettings,
     TimeSettings,
     IdleSettings,
+    NotifySettings,
     LocalSettings,
     ProcessSettings,
 )

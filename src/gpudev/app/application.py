@@ -18,6 +18,7 @@ from gpudev.app.keys import Keys
 from gpudev.app.list_jobs import ListJobs
 from gpudev.app.login import Authenticate, LocalLogin
 from gpudev.app.login_guard import LoginGuard
+from gpudev.app.notify import Notify
 from gpudev.app.reserve import Reserve
 from gpudev.app.sealing import SealAudit
 from gpudev.domain.catalogue import Catalogue
@@ -38,6 +39,7 @@ class Application:
     cancel: Cancel
     extend: Extend
     keep: Keep
+    notify: Notify
     follow: Follow
     list_jobs: ListJobs
     authenticate: Authenticate

@@ -11,8 +11,10 @@ from pathlib import Path
 
 from gpudev.adapters.local.cluster import LocalCluster, LocalClusterConfig
 from gpudev.adapters.local.control_plane.readiness import tell_ready
+from gpudev.adapters.webhook.notifier import WebhookNotifier
 from gpudev.app.controllers.admission import AdmissionController
 from gpudev.app.controllers.execute import Executor, FaultPoint, no_fault
+from gpudev.app.controllers.notifying import SendNotifications
 from gpudev.app.controllers.reservations import ReservationController, Rules
 from gpudev.app.controllers.run import Controllers, Sources
 from gpudev.app.controllers.sampling import Sampler
@@ -57,11 +59,13 @@ async def _serve_controller(settings: Settings) -> None:
                 await admission.turn(gpu_type)
             tell_ready(settings.process.ready_fd)
             _on_termination(controllers.stop)
-            sampling = asyncio.create_task(make_sampler(settings, stores, cluster).run())
+            chores = (make_sampler(settings, stores, cluster), make_sending(settings, stores))
+            tasks = [asyncio.create_task(chore.run()) for chore in chores]
             try:
                 await controllers.run()
             finally:
-                sampling.cancel()
+                for task in tasks:
+                    task.cancel()
 
 
 def make_controllers(
@@ -82,6 +86,11 @@ def make_sampler(settings: Settings, stores: Stores, cluster: Cluster) -> Sample
     policy = make_idle_policy(settings)
     every = settings.idle.sample_every
     return Sampler(stores.reservations, stores.usages, cluster, policy, SystemClock(), every)
+
+
+def make_sending(settings: Settings, stores: Stores) -> SendNotifications:
+    notifier = WebhookNotifier(settings.notify.hosts, SystemClock())
+    return SendNotifications(stores.notifications, notifier)
 
 
 def make_executor(settings: Settings, stores: Stores, cluster: Cluster, clock: Clock) -> Executor:

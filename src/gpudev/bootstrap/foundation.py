@@ -23,6 +23,7 @@ from gpudev.adapters.postgres.health import PostgresHealth
 from gpudev.adapters.postgres.history import PostgresHistory
 from gpudev.adapters.postgres.identities import PostgresIdentities
 from gpudev.adapters.postgres.migrate import migrate
+from gpudev.adapters.postgres.notifications import PostgresNotifications
 from gpudev.adapters.postgres.operations import PostgresOperations
 from gpudev.adapters.postgres.pgmq import PgmqQueue
 from gpudev.adapters.postgres.pool import Database, connect
@@ -64,6 +65,7 @@ class Stores:
     signals: PostgresSignals
     health: PostgresHealth
     usages: PostgresUsages
+    notifications: PostgresNotifications
     history: PostgresHistory | None = None
     """Only where there is a replica."""
 
@@ -86,6 +88,7 @@ class Stores:
             signals=PostgresSignals(database.dsn),
             health=PostgresHealth(database),
             usages=PostgresUsages(database),
+            notifications=PostgresNotifications(database),
             history=PostgresHistory(reservations, PostgresReservations(replica)) if replica else None,
         )
 

@@ -24,6 +24,7 @@ COMMANDS = {
     "avail": Entry("gpudev.cli.commands.avail", "Show which GPUs are free (also: availability)."),
     "queue": Entry("gpudev.cli.commands.queue", "Show who waits for GPUs, and until when."),
     "status": Entry("gpudev.cli.commands.status", "Show the whole cluster at a glance."),
+    "notify": Entry("gpudev.cli.commands.notify", "Be told elsewhere what happens to your reservations."),
     "login": Entry("gpudev.cli.commands.login", "Log in again, and show as whom."),
     "whoami": Entry("gpudev.cli.commands.whoami", "Show who you are, and to which server."),
     "up": Entry("gpudev.cli.commands.up", "Run gpu-dev on this machine."),

@@ -37,6 +37,7 @@ from gpudev.wire.jobs import (
     SubmitResponse,
 )
 from gpudev.wire.keys import KeyList, RevokedKey, RotatedKey
+from gpudev.wire.notifications import NotificationChoice, NotificationSettings, NotificationTest
 
 T = TypeVar("T")
 
@@ -141,6 +142,19 @@ class Client:
 
     def whoami(self) -> WhoAmI:
         return self._get(WhoAmI, "/v1/me")
+
+    def notifications(self) -> NotificationSettings:
+        return self._get(NotificationSettings, "/v1/me/notifications")
+
+    def set_notifications(
+        self, url: str | None, kind: str = "webhook", topics: Collection[str] = ()
+    ) -> NotificationSettings:
+        """Choose where one's own notifications go, and of what they are; no address is nowhere."""
+        body = codec.dumps(NotificationChoice(url=url, kind=kind, topics=sorted(topics))).encode()
+        return self._call(NotificationSettings, Request("PUT", "/v1/me/notifications", body, may_repeat=True))
+
+    def test_notifications(self) -> NotificationTest:
+        return self._post(NotificationTest, "/v1/me/notifications/test")
 
     def list_keys(self) -> KeyList:
         """One's own API keys, newest first."""

@@ -43,6 +43,7 @@ class AuditAction(StrEnum):
     CANCEL = "cancel"
     EXTEND = "extend"
     KEEP = "keep"
+    SET_NOTIFICATIONS = "set_notifications"
     LIST_JOBS = "list_jobs"
     """An admin listed other users' reservations."""
     VIEW_JOB = "view_job"

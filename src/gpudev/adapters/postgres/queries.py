@@ -24,6 +24,7 @@ NOUNS = (
     "health",
     "identities",
     "login_failures",
+    "notifications",
     "operations",
     "queue",
     "reservations",

@@ -69,3 +69,29 @@ CREATE TABLE reservation_usage (
     is_simulated        boolean NOT NULL,
     PRIMARY KEY (reservation_id, at)
 );
+
+-- Where users want to hear of what. The secret signs what is sent, so it is needed as it is.
+CREATE TABLE notification_targets (
+    user_id     integer PRIMARY KEY REFERENCES api_users,
+    kind        text NOT NULL CONSTRAINT notification_targets_kind CHECK (kind IN ('webhook', 'slack')),
+    url         text NOT NULL,
+    secret      text NOT NULL,
+    topics      text[] NOT NULL,
+    updated_at  timestamptz NOT NULL DEFAULT now()
+);
+
+SELECT pgmq.create('notifications');
+
+-- Every event of a reservation whose owner wants to hear of some goes into the queue with it.
+CREATE FUNCTION queue_notification() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF EXISTS (SELECT FROM reservations r JOIN notification_targets USING (user_id)
+               WHERE r.reservation_id = NEW.reservation_id) THEN
+        PERFORM pgmq.send('notifications', jsonb_build_object(
+            'reservation_id', NEW.reservation_id, 'number', NEW.number));
+    END IF;
+    RETURN NULL;
+END
+$$;
+CREATE TRIGGER queue_notification AFTER INSERT ON reservation_events
+    FOR EACH ROW EXECUTE FUNCTION queue_notification();

@@ -91,6 +91,11 @@ class AwsSettings(BaseSettings):
         "", validation_alias="GPU_DEV_STS_ENDPOINT", pattern=r"^(https?://[^/?#@]+/?)?$"
     )
     """Address of the one STS to ask who somebody is. Empty: those of AWS."""
+    autoscaling_endpoint: str = Field(
+        "", validation_alias="GPU_DEV_AUTOSCALING_ENDPOINT", pattern=r"^(https?://[^/?#@]+/?)?$"
+    )
+    """Address of the one Auto Scaling service to ask how many machines there are. Empty: that of AWS, and
+    with `GPU_DEV_STATE_DIR` none."""
     accepts_credentials: bool = Field(True, validation_alias="GPU_DEV_ACCEPT_AWS_CREDENTIALS")
     """Whether a login may hold AWS credentials themselves, as clients of version 0.3 send them."""
 
@@ -254,6 +259,30 @@ class NotifySettings(BaseSettings):
         return _split(self.host_names.lower())
 
 
+class ReportSettings(BaseSettings):
+    """Reports for admins."""
+
+    model_config = _CONFIG
+
+    price_list: str = Field("", validation_alias="GPU_DEV_PRICES")
+    """What a GPU costs for an hour, by type: `h100=4.1,t4=0.5` for example. A type without a price costs
+    nothing that is known."""
+
+    @property
+    def prices(self) -> dict[str, float]:
+        pairs = (part.partition("=") for part in _split(self.price_list.lower()))
+        return {name.strip(): float(price) for name, _, price in pairs}
+
+    @field_validator("price_list")
+    @classmethod
+    def _check_prices(cls, value: str) -> str:
+        for part in _split(value):
+            name, _, price = part.partition("=")
+            if not name.strip() or float(price) < 0:
+                raise ValueError(f"{part!r} is not a type with its price")
+        return value
+
+
 class LocalSettings(BaseSettings):
     """One machine as the cluster; `gpu-dev up` sets these for the processes that it starts."""
 
@@ -307,6 +336,7 @@ class Settings:
     time: TimeSettings = field(default_factory=TimeSettings)
     idle: IdleSettings = field(default_factory=IdleSettings)
     notify: NotifySettings = field(default_factory=NotifySettings)
+    reports: ReportSettings = field(default_factory=ReportSettings)
     local: LocalSettings = field(default_factory=LocalSettings)
     process: ProcessSettings = field(default_factory=ProcessSettings)
 
@@ -320,6 +350,7 @@ GROUPS: tuple[type[BaseSettings], ...] = (
     TimeSettings,
     IdleSettings,
     NotifySettings,
+    ReportSettings,
     LocalSettings,
     ProcessSettings,
 )

@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gpudev import __version__
-from gpudev.api import actions, admin, auth, cluster, errors, health, jobs, keys, notifications, submit
+from gpudev.api import actions, admin, auth, cluster, errors, health, jobs, keys, notifications, reports, submit
 from gpudev.api.body_limit import BodyLimit
 from gpudev.api.problems import OF_EVERY_CALLER, OF_EVERY_ROUTE
 from gpudev.app.application import Application
@@ -33,7 +33,7 @@ def make_service(application: Application) -> FastAPI:
     errors.install(service)
     service.add_middleware(BodyLimit)
     service.add_middleware(Stopwatch)
-    for module in (submit, jobs, actions, cluster, keys, notifications, admin):
+    for module in (submit, jobs, actions, cluster, keys, notifications, admin, reports):
         service.include_router(module.router, responses={**OF_EVERY_ROUTE, **OF_EVERY_CALLER})
     for module in (auth, health):
         service.include_router(module.router, responses=OF_EVERY_ROUTE)

@@ -19,6 +19,7 @@ from gpudev.app.list_jobs import ListJobs
 from gpudev.app.login import Authenticate, LocalLogin
 from gpudev.app.login_guard import LoginGuard
 from gpudev.app.notify import Notify
+from gpudev.app.reports import ReportUsage
 from gpudev.app.reserve import Reserve
 from gpudev.app.sealing import SealAudit
 from gpudev.domain.catalogue import Catalogue
@@ -40,6 +41,7 @@ class Application:
     extend: Extend
     keep: Keep
     notify: Notify
+    report_usage: ReportUsage
     follow: Follow
     list_jobs: ListJobs
     authenticate: Authenticate

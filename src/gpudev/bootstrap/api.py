@@ -28,6 +28,7 @@ from gpudev.app.let_in import FindWhomToLetIn
 from gpudev.app.list_jobs import ListJobs
 from gpudev.app.login import Authenticate, IssueKey, LocalLogin
 from gpudev.app.notify import Notify
+from gpudev.app.reports import ReportUsage
 from gpudev.app.reserve import Reserve
 from gpudev.app.sealing import SealAudit
 from gpudev.bootstrap.access import make_admit, make_key_uses, make_keys, make_login_guard
@@ -99,6 +100,7 @@ def make_application(settings: Settings, stores: Stores) -> Application:
         find_operation=FindOperation(stores.operations),
         cancel=Cancel(stores.operations, clock),
         notify=Notify(stores.notifications, stores.audit, settings.notify.hosts),
+        report_usage=ReportUsage(stores.reports, stores.audit, settings.reports.prices, clock),
         keep=Keep(stores.operations, clock),
         extend=Extend(stores.operations, make_policy(settings), clock),
         follow=Follow(stores.reservations, hub),

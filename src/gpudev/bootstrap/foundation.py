@@ -27,6 +27,7 @@ from gpudev.adapters.postgres.notifications import PostgresNotifications
 from gpudev.adapters.postgres.operations import PostgresOperations
 from gpudev.adapters.postgres.pgmq import PgmqQueue
 from gpudev.adapters.postgres.pool import Database, connect
+from gpudev.adapters.postgres.reports import PostgresReports
 from gpudev.adapters.postgres.reservations import PostgresReservations
 from gpudev.adapters.postgres.signals import PostgresSignals
 from gpudev.adapters.postgres.usages import PostgresUsages
@@ -66,6 +67,7 @@ class Stores:
     health: PostgresHealth
     usages: PostgresUsages
     notifications: PostgresNotifications
+    reports: PostgresReports
     history: PostgresHistory | None = None
     """Only where there is a replica."""
 
@@ -89,6 +91,7 @@ class Stores:
             health=PostgresHealth(database),
             usages=PostgresUsages(database),
             notifications=PostgresNotifications(database),
+            reports=PostgresReports(database),
             history=PostgresHistory(reservations, PostgresReservations(replica)) if replica else None,
         )
 

@@ -44,6 +44,7 @@ class AuditAction(StrEnum):
     EXTEND = "extend"
     KEEP = "keep"
     SET_NOTIFICATIONS = "set_notifications"
+    READ_USAGE = "read_usage"
     LIST_JOBS = "list_jobs"
     """An admin listed other users' reservations."""
     VIEW_JOB = "view_job"

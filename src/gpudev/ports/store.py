@@ -28,6 +28,7 @@ from gpudev.domain.reservation import (
     Reservation,
     Terms,
 )
+from gpudev.domain.scaling import TypeCapacity
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,6 +335,12 @@ class GpuTypes(Protocol):
 
     async def set_availability(self, availability: Availability, updated_by: str, now: datetime) -> None:
         """Keep the room of a type, if it is another than before."""
+        ...
+
+    async def set_capacity(
+        self, capacity: Mapping[str, TypeCapacity], updated_by: str, now: datetime
+    ) -> None:
+        """Keep how many machines of each type the cloud runs, and how many it should."""
         ...
 
     async def list_availability(self) -> tuple[StoredAvailability, ...]: ...

@@ -73,6 +73,7 @@ TABLE = {
     "POST /v1/auth/local-login": public(401, NO_PROOF),
     "POST /v1/auth/aws-login": public(404, AWS_KEYS),
     "GET /v1/me": Row(),
+    "GET /v1/admin/usage": of_admins(),
     "GET /v1/me/notifications": Row(),
     "PUT /v1/me/notifications": Row(body={}),
     "POST /v1/me/notifications/test": Row(owner=404, stranger=404, admin=404),

@@ -27,6 +27,7 @@ NOUNS = (
     "notifications",
     "operations",
     "queue",
+    "reports",
     "reservations",
     "usages",
     "users",

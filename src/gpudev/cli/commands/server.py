@@ -46,6 +46,21 @@ def expire(context: click.Context, *, once: bool) -> None:
     context.exit(1 if outcomes["failed"] else 0)
 
 
+@command.command("availability")
+@click.pass_context
+def availability(context: click.Context) -> None:
+    """Write down what room there is of each GPU type. For a job that runs every few minutes."""
+    from gpudev.bootstrap import Failure
+    from gpudev.bootstrap.jobs import run_availability
+
+    try:
+        names = run_availability()
+    except Failure as error:
+        click.echo(f"Error: {error.message}", err=True)
+        context.exit(1)
+    put(f"looked at {', '.join(names)}")
+
+
 @command.command("migrate")
 def migrate() -> None:
     """Bring the database schema up to date."""

@@ -13,7 +13,19 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gpudev import __version__
-from gpudev.api import actions, admin, auth, cluster, errors, health, jobs, keys, notifications, reports, submit
+from gpudev.api import (
+    actions,
+    admin,
+    auth,
+    cluster,
+    errors,
+    health,
+    jobs,
+    keys,
+    notifications,
+    reports,
+    submit,
+)
 from gpudev.api.body_limit import BodyLimit
 from gpudev.api.problems import OF_EVERY_CALLER, OF_EVERY_ROUTE
 from gpudev.app.application import Application

@@ -29,7 +29,9 @@ def format_csv(table: UsageTable) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow((table.by, *_COLUMNS))
     for row in table.rows:
-        writer.writerow((row.key, *("" if (cell := getattr(row, name)) is None else cell for name in _COLUMNS)))
+        writer.writerow(
+            (row.key, *("" if (cell := getattr(row, name)) is None else cell for name in _COLUMNS))
+        )
     return text.getvalue().rstrip("\n")
 
 

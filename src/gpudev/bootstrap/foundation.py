@@ -17,6 +17,7 @@ from gpudev.adapters.local.sandbox.isolation import Isolation, probe_isolation
 from gpudev.adapters.postgres.admissions import PostgresAdmissions
 from gpudev.adapters.postgres.api_keys import PostgresApiKeys, PostgresLoginFailures
 from gpudev.adapters.postgres.audit import PostgresAuditLog
+from gpudev.adapters.postgres.github_bindings import PostgresGitHubBindings
 from gpudev.adapters.postgres.github_keys import PostgresGitHubKeys
 from gpudev.adapters.postgres.gpu_types import PostgresGpuTypes
 from gpudev.adapters.postgres.health import PostgresHealth
@@ -54,6 +55,7 @@ class Stores:
     users: PostgresUsers
     identities: PostgresIdentities
     github_keys: PostgresGitHubKeys
+    github_bindings: PostgresGitHubBindings
     api_keys: PostgresApiKeys
     login_failures: PostgresLoginFailures
     audit: PostgresAuditLog
@@ -75,6 +77,7 @@ class Stores:
             users=PostgresUsers(database),
             identities=PostgresIdentities(database),
             github_keys=PostgresGitHubKeys(database),
+            github_bindings=PostgresGitHubBindings(database),
             api_keys=PostgresApiKeys(database),
             login_failures=PostgresLoginFailures(database),
             audit=PostgresAuditLog(database),

@@ -83,7 +83,7 @@ class AwsSettings(BaseSettings):
     """Accounts whose people may log in, separated by commas. Empty: the server's own account, which it asks
     AWS for; if it has none, AWS login is off. With `GPU_DEV_STATE_DIR`, empty is off."""
     allowed_role: str = Field("SSOCloudDevGpuReservation", validation_alias="ALLOWED_AWS_ROLE", min_length=1)
-    """The role that those who log in must have, or the permission set of IAM Identity Center that makes it."""
+    """The role that those who log in must have, or a permission set of IAM Identity Center that makes it."""
     public_names: str = Field("", validation_alias="GPU_DEV_PUBLIC_NAMES")
     """Host names of the addresses by which clients know this API, separated by commas. A login signed for
     another name is refused. Empty: `localhost` where the API listens on this machine only, else none."""

@@ -12,3 +12,11 @@ CREATE TABLE github_challenges (
     github_user     text NOT NULL,
     expires_at      timestamptz NOT NULL
 );
+
+-- A reservation that somebody else than its owner has cancelled says so.
+ALTER TABLE operations ADD COLUMN is_by_admin boolean NOT NULL DEFAULT false;
+COMMENT ON COLUMN operations.is_by_admin IS 'Requested for the owner by somebody else';
+ALTER TABLE reservations DROP CONSTRAINT reservations_reason;
+ALTER TABLE reservations ADD CONSTRAINT reservations_reason CHECK (reason IN (
+    'waiting_for_capacity', 'waiting_in_line', 'no_nodes', 'placement_lost', 'time_is_up', 'cancelled_by_user',
+    'cancelled_by_admin', 'start_failed', 'start_timed_out', 'server_failed', 'pod_deleted', 'internal_error'));

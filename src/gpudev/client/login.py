@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
-from gpudev.client import aws, codec, github
+from gpudev.client import aws, codec
 from gpudev.client.config import Surroundings, Target
 from gpudev.client.errors import LoginFailed, NotAllowed, Unreachable, error_of
 from gpudev.client.http import Http, Request
@@ -43,6 +43,9 @@ def log_in(http: Http, target: Target, surroundings: Surroundings) -> LoginRespo
 
 def _log_in_with_github(http: Http, target: Target, surroundings: Surroundings) -> LoginResponse:
     """Each of the two requests is signed for AWS anew: a signed request is good for once."""
+    # Late: it runs programs, and what that needs takes a while to load.
+    from gpudev.client import github  # noqa: PLC0415 - see above
+
     asking = aws.sign_login(http.host, target.aws)
     wanted = GitHubChallengeRequest(sts_request=asking.sts_request, github_user=target.github_user)
     challenge = _send(GitHubChallenge, http, "/v1/auth/github-challenge", wanted)
@@ -54,7 +57,7 @@ def _log_in_with_github(http: Http, target: Target, surroundings: Surroundings) 
 def _send(kind: type[T], http: Http, path: str, evidence: object) -> T:
     response = http.send(Request("POST", path, codec.dumps(evidence).encode()))
     if not response.is_ok:
-        raise error_of(response.status, response.body)
+        raise error_of(response.status, response.body, response.retry_after)
     return codec.loads(kind, response.body)
 
 

@@ -220,4 +220,4 @@ def _job_path(reservation: str) -> str:
 
 def _check(response: Response) -> None:
     if not response.is_ok:
-        raise error_of(response.status, response.body)
+        raise error_of(response.status, response.body, response.retry_after)

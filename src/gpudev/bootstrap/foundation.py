@@ -23,6 +23,7 @@ from gpudev.adapters.postgres.gpu_types import PostgresGpuTypes
 from gpudev.adapters.postgres.health import PostgresHealth
 from gpudev.adapters.postgres.history import PostgresHistory
 from gpudev.adapters.postgres.identities import PostgresIdentities
+from gpudev.adapters.postgres.leftovers import PostgresLeftovers
 from gpudev.adapters.postgres.migrate import migrate
 from gpudev.adapters.postgres.operations import PostgresOperations
 from gpudev.adapters.postgres.pgmq import PgmqQueue
@@ -59,6 +60,7 @@ class Stores:
     api_keys: PostgresApiKeys
     login_failures: PostgresLoginFailures
     audit: PostgresAuditLog
+    leftovers: PostgresLeftovers
     queue: PgmqQueue
     signals: PostgresSignals
     health: PostgresHealth
@@ -81,6 +83,7 @@ class Stores:
             api_keys=PostgresApiKeys(database),
             login_failures=PostgresLoginFailures(database),
             audit=PostgresAuditLog(database),
+            leftovers=PostgresLeftovers(database),
             queue=PgmqQueue(database),
             signals=PostgresSignals(database.dsn),
             health=PostgresHealth(database),

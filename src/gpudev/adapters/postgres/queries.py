@@ -24,6 +24,7 @@ NOUNS = (
     "gpu_types",
     "health",
     "identities",
+    "leftovers",
     "login_failures",
     "operations",
     "queue",

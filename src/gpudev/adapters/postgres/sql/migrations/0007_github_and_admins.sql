@@ -20,3 +20,6 @@ ALTER TABLE reservations DROP CONSTRAINT reservations_reason;
 ALTER TABLE reservations ADD CONSTRAINT reservations_reason CHECK (reason IN (
     'waiting_for_capacity', 'waiting_in_line', 'no_nodes', 'placement_lost', 'time_is_up', 'cancelled_by_user',
     'cancelled_by_admin', 'start_failed', 'start_timed_out', 'server_failed', 'pod_deleted', 'internal_error'));
+
+-- To find the keys that ended long ago.
+CREATE INDEX api_keys_end ON api_keys (expires_at);

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from gpudev.api.context import Address, App
 from gpudev.api.descriptions import described
-from gpudev.api.encoding import json_response
+from gpudev.api.encoding import secret_response
 from gpudev.api.problems import problems
 from gpudev.app.application import Application
 from gpudev.app.aws_login import AwsKey, AwsLogin
@@ -80,7 +80,7 @@ async def github_challenge(app: App, address: Address, body: GitHubChallengeRequ
         public_keys=list(given.public_keys),
         expires_at=given.expires_at,
     )
-    return json_response(answer, headers={"Cache-Control": "no-store"})
+    return secret_response(answer)
 
 
 def _aws_login_of(app: Application) -> AwsLogin:
@@ -119,4 +119,4 @@ def _answer(key: IssuedKey, ttl_hours: int, by_aws: AwsKey | None = None) -> Res
         expires_at=key.expires_at,
         ttl_hours=ttl_hours,
     )
-    return json_response(answer, headers={"Cache-Control": "no-store"})
+    return secret_response(answer)

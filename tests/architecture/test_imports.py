@@ -38,7 +38,7 @@ RULES = {
     "adapters.postgres": server_rule("domain ports", "asyncpg pgmq orjson"),
     "adapters.kubernetes": server_rule("domain ports", "lightkube httpx"),
     "adapters.aws": server_rule("domain ports", "boto3 botocore"),
-    "adapters.github": server_rule("domain ports", "httpx"),
+    "adapters.github": server_rule("domain ports", "asyncssh"),
     "wire": rule(""),
     "api": server_rule("app domain ports wire", "fastapi orjson pydantic starlette"),
     "web": server_rule("app domain ports wire", "fastapi jinja2 starlette"),

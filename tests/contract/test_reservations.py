@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from dataclasses import replace
 from datetime import timedelta
 
@@ -17,6 +18,7 @@ from gpudev.domain.plans.reservation import end_with_defect
 from gpudev.domain.reservation import (
     Event,
     EventKind,
+    Operation,
     OperationKind,
     OperationOutcome,
     OperationStatus,
@@ -279,3 +281,18 @@ async def test_a_reservation_is_found_by_id_prefix_and_name(stores: Stores, user
 async def test_odd_text_finds_nothing(stores: Stores, user: User, text: str) -> None:
     await submit(stores, make_reservation(user))
     assert await stores.reservations.list_matching(user.user_id, text) == ()
+
+
+async def test_a_turn_knows_which_wishes_are_an_admins(stores: Stores, user: User) -> None:
+    reservation = await submit(stores, make_reservation(user))
+    own, for_them = (OperationId(str(uuid.uuid4())) for _ in range(2))
+    cancel = OperationKind.CANCEL
+    await stores.operations.request(own, reservation, cancel, NOON)
+    later = NOON + timedelta(seconds=1)
+    await stores.operations.request(for_them, reservation, cancel, later, is_by_admin=True)
+    claim = await stores.reservations.claim(reservation.id, timedelta(minutes=1))
+    assert claim is not None
+    assert claim.operations == (
+        Operation(own, cancel, NOON),
+        Operation(for_them, cancel, later, is_by_admin=True),
+    )

@@ -13,6 +13,7 @@ from gpudev.adapters.local.cluster import LocalCluster, LocalClusterConfig
 from gpudev.adapters.local.control_plane.readiness import tell_ready
 from gpudev.app.controllers.admission import AdmissionController
 from gpudev.app.controllers.execute import Executor, FaultPoint, no_fault
+from gpudev.app.controllers.pruning import Pruning
 from gpudev.app.controllers.reservations import ReservationController, Rules
 from gpudev.app.controllers.run import Controllers, Sources
 from gpudev.bootstrap.foundation import (
@@ -55,7 +56,10 @@ async def _serve_controller(settings: Settings) -> None:
                 await admission.turn(gpu_type)
             tell_ready(settings.process.ready_fd)
             _on_termination(controllers.stop)
-            await controllers.run()
+            async with asyncio.TaskGroup() as group:
+                pruning = group.create_task(Pruning(stores.leftovers, SystemClock()).run())
+                await controllers.run()
+                pruning.cancel()
 
 
 def make_controllers(

@@ -25,6 +25,7 @@ class Reason(StrEnum):
     PLACEMENT_LOST = "placement_lost"
     TIME_IS_UP = "time_is_up"
     CANCELLED_BY_USER = "cancelled_by_user"
+    CANCELLED_BY_ADMIN = "cancelled_by_admin"
     START_FAILED = "start_failed"
     START_TIMED_OUT = "start_timed_out"
     SERVER_FAILED = "server_failed"
@@ -59,6 +60,9 @@ EXPLANATIONS: Mapping[Reason, Explanation] = MappingProxyType(
         Reason.TIME_IS_UP: Explanation("The reserved time is over.", "Reserve again with: gpu-dev reserve"),
         Reason.CANCELLED_BY_USER: Explanation(
             "It was cancelled by its owner.", "Reserve again with: gpu-dev reserve"
+        ),
+        Reason.CANCELLED_BY_ADMIN: Explanation(
+            "It was cancelled by an admin.", "Ask your operator why before you reserve again."
         ),
         Reason.START_FAILED: Explanation(
             "The dev server could not be started.",
@@ -125,6 +129,8 @@ class Operation:
     operation_id: OperationId
     kind: OperationKind
     requested_at: datetime
+    is_by_admin: bool = False
+    """Requested for the owner by somebody else."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -263,6 +263,8 @@ class Operations(Protocol):
         kind: OperationKind,
         now: datetime,
         audit: Sequence[AuditEntry] = (),
+        *,
+        is_by_admin: bool = False,
     ) -> None:
         """Write an operation, its message, its audit entry, and a new version of the reservation.
 

@@ -24,6 +24,7 @@ from tests.support.reservations import PUBLIC_KEY, open_test_stores
 JOB = {"gpu_type": "t4", "gpu_count": 1, "duration_hours": 1, "ssh_public_keys": [PUBLIC_KEY]}
 NO_PROOF = {"timestamp": 0, "nonce": "", "proof": ""}
 AWS_KEYS = {"aws_access_key_id": "A" * 20, "aws_secret_access_key": "s" * 40}
+NO_REQUEST: dict[str, Any] = {"url": "", "headers": {}, "body": ""}
 SETTINGS = {
     "GPU_DEV_ADMINS": "admin",
     # Many of these keys are wrong on purpose, and one that is rotated is used again.
@@ -72,6 +73,7 @@ TABLE = {
     "GET /ready": public(200),
     "POST /v1/auth/local-login": public(401, NO_PROOF),
     "POST /v1/auth/aws-login": public(404, AWS_KEYS),
+    "POST /v1/auth/github-challenge": public(404, {"sts_request": NO_REQUEST}),
     "GET /v1/me": Row(),
     "GET /v1/keys": Row(),
     "POST /v1/keys/rotate": Row(),

@@ -28,9 +28,11 @@ class PostgresOperations:
         kind: OperationKind,
         now: datetime,
         audit: Sequence[AuditEntry] = (),
+        *,
+        is_by_admin: bool = False,
     ) -> None:
         await self._database.execute(
-            _SQL["request"], operation_id, reservation.id, kind, now, audit_rows(audit)
+            _SQL["request"], operation_id, reservation.id, kind, now, audit_rows(audit), is_by_admin
         )
 
     async def settle(self, outcomes: Sequence[OperationOutcome], now: datetime) -> None:

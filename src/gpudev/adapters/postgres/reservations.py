@@ -157,8 +157,12 @@ def _page_values(query: ListQuery) -> tuple[object, ...]:
 
 
 def _operations_from(row: Row) -> tuple[Operation, ...]:
-    columns = zip(row["operation_ids"], row["operation_kinds"], row["operation_times"], strict=True)
-    return tuple(Operation(OperationId(str(id_)), OperationKind(kind), at) for id_, kind, at in columns)
+    names = ("operation_ids", "operation_kinds", "operation_times", "operations_by_admin")
+    columns = zip(*(row[name] for name in names), strict=True)
+    return tuple(
+        Operation(OperationId(str(id_)), OperationKind(kind), at, is_by_admin=by_admin)
+        for id_, kind, at, by_admin in columns
+    )
 
 
 def _conflict(reservation: Reservation, error: asyncpg.UniqueViolationError) -> Conflict:

@@ -80,7 +80,7 @@ def _plan_operations(seen: Observation) -> Plan:
     outcomes = tuple(OperationOutcome(asked.operation_id, OperationStatus.DONE) for asked in seen.operations)
     if seen.reservation.is_ended:
         return (SettleOperations(outcomes), *_plan_ended(seen))
-    why = Reason.CANCELLED_BY_USER
+    why = Reason.CANCELLED_BY_ADMIN if seen.operations[0].is_by_admin else Reason.CANCELLED_BY_USER
     record = _ending(seen.reservation, Status.CANCELLED, why, seen.now, outcomes=outcomes)
     return (record, *_removal(seen.server))
 

@@ -293,6 +293,15 @@ class TestCancel:
         assert [outcome.status for outcome in record.outcomes] == [OperationStatus.DONE]
         assert len(deletions(plan)) == 1
 
+    @pytest.mark.parametrize("status", sorted(LIVE), ids=str)
+    def test_cancel_by_an_admin_says_so(self, status: Status) -> None:
+        by_admin, by_owner = replace(make_cancel(), is_by_admin=True), make_cancel()
+        after = only_record(plan_for(status, operations=(by_admin, by_owner))).after
+        assert (after.status, after.reason) == (Status.CANCELLED, Reason.CANCELLED_BY_ADMIN)
+        assert after.detail == "It was cancelled by an admin."
+        first = only_record(plan_for(status, operations=(by_owner, by_admin))).after
+        assert first.reason is Reason.CANCELLED_BY_USER
+
     @pytest.mark.parametrize("status", sorted(TERMINAL), ids=str)
     def test_cancel_of_an_ended_reservation_is_done_already_and_does_not_delay_its_clean_up(
         self, status: Status

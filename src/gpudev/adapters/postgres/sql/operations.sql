@@ -3,8 +3,8 @@ WITH noticed AS (
     UPDATE reservations SET version = version + 1, next_turn_at = $4 WHERE reservation_id = $2
     RETURNING reservation_id
 ), requested AS (
-    INSERT INTO operations (operation_id, reservation_id, kind, requested_at)
-    SELECT $1, reservation_id, $3, $4 FROM noticed
+    INSERT INTO operations (operation_id, reservation_id, kind, requested_at, is_by_admin)
+    SELECT $1, reservation_id, $3, $4, $6 FROM noticed
 ), audited AS (
     INSERT INTO audit_entries (username, action, target, address, outcome, detail)
     SELECT a.username, a.action, a.target, a.address, a.outcome, a.detail

@@ -149,7 +149,9 @@ SELECT r.*, claimed.defects,
        ARRAY(SELECT o.kind FROM operations o
              WHERE o.reservation_id = $1 AND o.status = 'requested' ORDER BY o.requested_at) AS operation_kinds,
        ARRAY(SELECT o.requested_at FROM operations o
-             WHERE o.reservation_id = $1 AND o.status = 'requested' ORDER BY o.requested_at) AS operation_times
+             WHERE o.reservation_id = $1 AND o.status = 'requested' ORDER BY o.requested_at) AS operation_times,
+       ARRAY(SELECT o.is_by_admin FROM operations o
+             WHERE o.reservation_id = $1 AND o.status = 'requested' ORDER BY o.requested_at) AS operations_by_admin
 FROM claimed JOIN reservation_rows r USING (reservation_id);
 
 -- The guarded write: nothing happens unless the row is still the one that was read, and, where a lease

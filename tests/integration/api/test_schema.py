@@ -95,7 +95,8 @@ def test_every_answer_is_documented_at_length(world: World, caller: str) -> None
 
 
 def _ask_everything(world: World, caller: str, budget: settings) -> None:
-    document = schemathesis.openapi.from_url(f"http://{world.server.authority}/openapi.json")
+    address = f"http://{world.server.authority}/openapi.json"
+    document = schemathesis.openapi.from_url(address, timeout=TIMEOUT_SECONDS)
     for found in document.get_all_operations():
         assert isinstance(found, Ok)
         operation = found.ok()

@@ -11,7 +11,7 @@ from pydantic import Field
 from gpudev.api.context import Address, App
 from gpudev.api.descriptions import described
 from gpudev.api.encoding import secret_response
-from gpudev.api.problems import problems
+from gpudev.api.problems import OF_EVERY_ROUTE, problems
 from gpudev.app.application import Application
 from gpudev.app.aws_login import AwsKey, AwsLogin
 from gpudev.app.login import IssuedKey, LoginOrigin, LoginProof
@@ -21,7 +21,7 @@ from gpudev.ports.identity import AwsCredentials, Evidence, SignedRequest
 from gpudev.wire.cluster import LocalLoginRequest, LoginResponse
 from gpudev.wire.identity import GitHubChallenge, GitHubChallengeRequest, SignedLogin, StsRequest
 
-router = APIRouter(prefix="/v1/auth", tags=["identity"])
+router = APIRouter(prefix="/v1/auth", tags=["identity"], responses=OF_EVERY_ROUTE)
 
 # They go into headers of HTTP, so nothing that could end a header may be in them.
 AccessKeyId = Annotated[str, Field(min_length=16, max_length=128, pattern=r"^[A-Za-z0-9_]+$")]

@@ -8,10 +8,10 @@ from fastapi import APIRouter, Path, Response
 
 from gpudev.api.context import App, Caller
 from gpudev.api.encoding import json_response, secret_response
-from gpudev.api.problems import problems
+from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.wire.keys import KeyInfo, KeyList, RevokedKey, RotatedKey
 
-router = APIRouter(prefix="/v1/keys", tags=["identity"])
+router = APIRouter(prefix="/v1/keys", tags=["identity"], responses=OF_EVERY_CALLER)
 
 Prefix = Annotated[str, Path(description="The first 8 characters of the key.")]
 

@@ -10,14 +10,14 @@ from pydantic import Discriminator, Tag
 
 from gpudev.api.context import App, Caller
 from gpudev.api.encoding import json_response
-from gpudev.api.problems import problems
+from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.api.submit_0_3 import NO_CUSTOM_IMAGE, read_0_3
 from gpudev.app.reserve import ReserveRequest
 from gpudev.domain.errors import Invalid
 from gpudev.domain.expiry import duration_of
 from gpudev.wire.jobs import SubmitRequest, SubmitRequest03, SubmitResponse
 
-router = APIRouter(prefix="/v1", tags=["jobs"])
+router = APIRouter(prefix="/v1", tags=["jobs"], responses=OF_EVERY_CALLER)
 
 NOT_SUPPORTED_YET = (
     "image",

@@ -27,7 +27,6 @@ NOT_SUPPORTED_YET = (
     "disk_size_gb",
     "jupyter_enabled",
     "recreate_env",
-    "distributed",
     "node_labels",
     "command",
     "start_at",
@@ -52,6 +51,16 @@ EXAMPLES: dict[str, Example] = {
             "env_vars": {"WANDB_MODE": "offline"},
             "ssh_public_keys": [_KEY],
             "client_version": "0.4.0",
+        },
+    },
+    "a gang": {
+        "summary": "Two whole nodes that start and end together",
+        "value": {
+            "gpu_type": "h100",
+            "gpu_count": 16,
+            "distributed": True,
+            "duration_hours": 4,
+            "ssh_public_keys": [_KEY],
         },
     },
 }
@@ -101,6 +110,7 @@ def _read(body: SubmitRequest, client_version: str) -> ReserveRequest:
         gpu_count=body.gpu_count,
         duration=duration_of(body.duration_hours),
         name=body.name or "",
+        distributed=body.distributed or False,
         env_vars=body.env_vars,
         ssh_public_keys=tuple(body.ssh_public_keys),
         github_user=body.github_user or "",

@@ -32,7 +32,7 @@ def check_nodes(gpu_type: GpuType, gpu_count: int, *, distributed: bool) -> int:
         raise _not_whole(gpu_type, gpu_count)
     if not distributed:
         raise Invalid(
-            f"{gpu_count} {gpu_type.name} GPUs are {nodes} whole nodes, and it was not said that they may be.",
+            f"{gpu_count} {gpu_type.name} GPUs are {nodes} whole nodes, and that was not asked for.",
             hint=f"Add --distributed, or ask for at most {gpu_type.gpus_per_node} with --gpus.",
             code="distributed_not_said",
         )

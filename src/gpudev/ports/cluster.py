@@ -73,7 +73,7 @@ class Cluster(Protocol):
         ...
 
     async def delete_server(self, reservation_id: ReservationId, uid: str) -> None:
-        """Take down this incarnation, with every process of every member. Idempotent: gone already is success.
+        """Take down this incarnation, with every process of every member. Idempotent: gone is success.
 
         A server of the same name with another uid is left alone. The homes stay.
         """

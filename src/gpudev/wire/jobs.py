@@ -39,8 +39,8 @@ class SubmitRequest:
     recreate_env: bool | None = None
     """Make the shell environment on the disk anew. Not supported yet."""
     distributed: bool | None = None
-    """The GPUs are those of several whole nodes, which start together and end together: 2 to 4 nodes of a
-    type that has this. `RANK`, `WORLD_SIZE`, `NODE_RANK`, `MASTER_ADDR` and `MULTINODE_HOSTS` are set there."""
+    """The GPUs are those of 2 to 4 whole nodes, which start and end together. `RANK`, `NODE_RANK`,
+    `WORLD_SIZE`, `MASTER_ADDR`, `MASTER_PORT` and `MULTINODE_HOSTS` are set there. Not every type has this."""
     node_labels: dict[str, str] | None = None
     """Only nodes with these labels. Not supported yet."""
     env_vars: dict[str, str] = field(default_factory=dict)

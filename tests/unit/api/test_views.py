@@ -82,7 +82,10 @@ def test_a_gang_shows_each_of_its_nodes_and_rank_0_as_the_reservation() -> None:
         {"rank": 0, "node": "t4-0", "ssh_command": "ssh -p 30000 dev@10.0.0.1"},
         {"rank": 1, "node": "t4-1", "ssh_command": "ssh -p 30001 dev@10.0.0.1"},
     ]
-    assert [node["pod_name"] for node in shown["nodes"]] == [f"gpu-dev-{active.id8}", f"gpu-dev-{active.id8}-1"]
+    assert [node["pod_name"] for node in shown["nodes"]] == [
+        f"gpu-dev-{active.id8}",
+        f"gpu-dev-{active.id8}-1",
+    ]
     assert shown["nodes"][1]["ssh_host_keys"] == ["[10.0.0.1]:30001 ssh-ed25519 A1"]
     assert shown["ssh_command"] == shown["nodes"][0]["ssh_command"]
     assert {name for node in shown["nodes"] for name in node} == {field.name for field in fields(JobNode)}

@@ -159,7 +159,9 @@ def scenes(draw: st.DrawFn) -> Scene:
         if room[node] >= count:
             room[node] -= count
             holders.append(holder(number, node, count, draw(st.integers(-1, 5)) * HOUR))
-    sizes = st.sampled_from([(1, 1), (2, 1), (4, 1), *((4 * nodes, nodes) for nodes in range(2, len(slots) + 1))])
+    sizes = st.sampled_from(
+        [(1, 1), (2, 1), (4, 1), *((4 * nodes, nodes) for nodes in range(2, len(slots) + 1))]
+    )
     asked = draw(st.lists(st.tuples(sizes, st.integers(1, 5)), max_size=8))
     waiting = tuple(
         request(number, gpus, hours * HOUR, nodes) for number, ((gpus, nodes), hours) in enumerate(asked)

@@ -35,7 +35,9 @@ def test_what_fits_on_one_node_takes_one(gpu_type: GpuType) -> None:
         pytest.param(
             OCTO, 16, False, "distributed_not_said", "2 whole nodes", "Add --distributed", id="not said"
         ),
-        pytest.param(OCTO, 12, True, "bad_gpu_count", "whole nodes of 8", "16, 24 or 32", id="one and a half"),
+        pytest.param(
+            OCTO, 12, True, "bad_gpu_count", "whole nodes of 8", "16, 24 or 32", id="one and a half"
+        ),
         pytest.param(OCTO, 12, False, "bad_gpu_count", "whole nodes of 8", "1, 2, 4 or 8", id="nor without"),
         pytest.param(OCTO, 8, True, "bad_gpu_count", "not several", "16, 24 or 32", id="one node is no gang"),
         pytest.param(OCTO, 1, True, "bad_gpu_count", "not several", "16, 24 or 32", id="one GPU is no gang"),
@@ -50,7 +52,7 @@ def test_what_fits_on_one_node_takes_one(gpu_type: GpuType) -> None:
         pytest.param(SLOTTED, 8, False, "bad_gpu_count", "has no GPUs", "--gpus 0", id="GPUs of a CPU type"),
     ],
 )
-def test_other_sizes_are_refused_with_what_would_work(  # noqa: PLR0913 - one refusal and its words
+def test_other_sizes_are_refused_with_what_would_work(
     gpu_type: GpuType, gpus: int, code: str, words: str, hint: str, *, distributed: bool
 ) -> None:
     with pytest.raises(Invalid) as refused:
@@ -61,9 +63,7 @@ def test_other_sizes_are_refused_with_what_would_work(  # noqa: PLR0913 - one re
 
 
 @QUICK
-@given(
-    gpu_type=st.sampled_from(DEFAULT_CATALOGUE.types), gpus=st.integers(-8, 80), distributed=st.booleans()
-)
+@given(gpu_type=st.sampled_from(DEFAULT_CATALOGUE.types), gpus=st.integers(-8, 80), distributed=st.booleans())
 def test_what_is_accepted_is_a_count_of_one_node_or_whole_nodes(
     gpu_type: GpuType, gpus: int, *, distributed: bool
 ) -> None:

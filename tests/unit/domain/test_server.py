@@ -12,7 +12,7 @@ from tests.support.domain_values import ADDRESS, make_member, make_server
 TRIPLES = list(product(ServerPhase, repeat=3))
 
 
-@pytest.mark.parametrize("phases", TRIPLES, ids=lambda phases: ", ".join(phases))
+@pytest.mark.parametrize("phases", TRIPLES, ids=", ".join)
 def test_phase_of_the_whole(phases: tuple[ServerPhase, ...]) -> None:
     whole = derive_phase(phases)
     assert (whole is ServerPhase.FAILED) == (ServerPhase.FAILED in phases)

@@ -23,8 +23,8 @@ from gpudev.adapters.local.allotment import Given, NoRoom, allot, list_nodes
 from gpudev.adapters.local.announcements import Announcements
 from gpudev.adapters.local.devserver.launcher import Launcher
 from gpudev.adapters.local.devserver.order import StartOrder
-from gpudev.adapters.local.nodes.fleet import Fleet
 from gpudev.adapters.local.new_server import draw_up, draw_up_without_room
+from gpudev.adapters.local.nodes.fleet import Fleet
 from gpudev.adapters.local.record import Record, record_key
 from gpudev.adapters.local.records import Records
 from gpudev.adapters.local.sandbox.isolation import Isolation
@@ -291,4 +291,3 @@ def _check_same(record: Record, spec: ServerSpec) -> None:
             f"The name {spec.name} already belongs to the dev server of reservation "
             f"{record.spec.reservation_id}, not of {spec.reservation_id}."
         )
-

@@ -24,6 +24,17 @@ _OF_RANK_0: Mapping[str, Callable[[Row], Any]] = {
 }
 """What a reservation tells of its first member, and for most of them that is the only one."""
 
+
+def _members_from(row: Row) -> tuple[Member, ...]:
+    first = {name: read(row) for name, read in _OF_RANK_0.items()}
+    return (Member(**first), *map(_member_from_json, row["other_members"])) if first["node"] else ()
+
+
+def _member_from_json(value: Mapping[str, Any]) -> Member:
+    address = SshAddress(**value["address"]) if value["address"] else None
+    return Member(NodeName(value["node"]), address, tuple(value["host_keys"]))
+
+
 _FIELDS: Mapping[str, Callable[[Row], Any]] = {
     "id": lambda row: ReservationId(str(row["reservation_id"])),
     "user_id": itemgetter("user_id"),
@@ -42,7 +53,7 @@ _FIELDS: Mapping[str, Callable[[Row], Any]] = {
     "github_user": itemgetter("github_user"),
     "warning": itemgetter("warning"),
     "node_count": itemgetter("node_count"),
-    "members": lambda row: _members_from(row),
+    "members": _members_from,
     "queue_position": itemgetter("queue_position"),
     "estimated_start_at": itemgetter("estimated_start_at"),
     "last_queue_update": itemgetter("last_queue_update"),
@@ -75,16 +86,6 @@ ReservationRow: type[Row] = type(
 
 For long lists, of which little is read: making the reservations took longer than all the rest.
 """
-
-
-def _members_from(row: Row) -> tuple[Member, ...]:
-    first = {name: read(row) for name, read in _OF_RANK_0.items()}
-    return (Member(**first), *map(_member_from_json, row["other_members"])) if first["node"] else ()
-
-
-def _member_from_json(value: Mapping[str, Any]) -> Member:
-    address = SshAddress(**value["address"]) if value["address"] else None
-    return Member(NodeName(value["node"]), address, tuple(value["host_keys"]))
 
 
 def member_to_json(member: Member) -> dict[str, Any]:

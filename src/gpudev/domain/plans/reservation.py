@@ -172,7 +172,9 @@ def _is_whole(reservation: Reservation, server: ObservedServer) -> bool:
 
 def _stands_elsewhere(reservation: Reservation, server: ObservedServer) -> bool:
     """It is left over from an earlier placement, whose creation came late."""
-    return any(reservation.nodes[member.rank : member.rank + 1] != (member.node,) for member in server.members)
+    return any(
+        reservation.nodes[member.rank : member.rank + 1] != (member.node,) for member in server.members
+    )
 
 
 def _list_lost(reservation: Reservation, server: ObservedServer) -> tuple[str, ...]:

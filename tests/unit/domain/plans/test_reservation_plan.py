@@ -310,7 +310,9 @@ class TestGangs:
     def test_it_is_active_only_when_every_member_answers(self, seen: Observation) -> None:
         members = seen.server.members if seen.server else ()
         answers = [member.phase is ServerPhase.READY for member in members]
-        became_active = any(record.after.status is Status.ACTIVE for record in records(plan_reservation(seen)))
+        became_active = any(
+            record.after.status is Status.ACTIVE for record in records(plan_reservation(seen))
+        )
         assert became_active == (
             seen.reservation.status is Status.PREPARING and len(answers) == 2 and all(answers)
         )
@@ -353,9 +355,7 @@ class TestGangs:
 
     def test_members_on_each_others_nodes_are_left_over_and_go(self) -> None:
         members = (make_member(0, node="b"), make_member(1, node="a"))
-        seen = replace(
-            observe_gang(Status.PREPARING, (None, None)), server=make_server(members=members)
-        )
+        seen = replace(observe_gang(Status.PREPARING, (None, None)), server=make_server(members=members))
         assert isinstance(plan_reservation(seen)[0], DeleteServer)
 
     def test_each_member_gets_the_share_of_one_node(self) -> None:

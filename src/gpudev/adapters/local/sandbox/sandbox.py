@@ -75,9 +75,7 @@ def _etc_files(sandbox: Sandbox) -> Mapping[str, str]:
             "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
         ),
         "/etc/group": f"root:x:0:\n{LOGIN}:x:{user}:\nnogroup:x:65534:\n",
-        "/etc/hosts": (
-            f"127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n127.0.1.1 {names}\n"
-        ),
+        "/etc/hosts": (f"127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n127.0.1.1 {names}\n"),
     }
 
 

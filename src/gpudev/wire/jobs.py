@@ -40,7 +40,7 @@ class SubmitRequest:
     """Make the shell environment on the disk anew. Not supported yet."""
     distributed: bool | None = None
     """The GPUs are those of 2 to 4 whole nodes, which start and end together. `RANK`, `NODE_RANK`,
-    `WORLD_SIZE`, `MASTER_ADDR`, `MASTER_PORT` and `MULTINODE_HOSTS` are set there. Not every type has this."""
+    `WORLD_SIZE`, `MASTER_ADDR`, `MASTER_PORT` and `MULTINODE_HOSTS` are set there. Not all types have it."""
     node_labels: dict[str, str] | None = None
     """Only nodes with these labels. Not supported yet."""
     env_vars: dict[str, str] = field(default_factory=dict)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +40,6 @@ def api_server(module_database: str, tmp_path_factory: pytest.TempPathFactory) -
     settings = {"GPU_DEV_FLEET": str(folder / "fleet.toml")}
     with running_api(module_database, folder, settings) as server:
         yield server
-
-
-@pytest.fixture(scope="module")
-def ada(make_person: Callable[..., Person]) -> Person:
-    return make_person("ada")
 
 
 def test_a_gang_is_taken(ada: Person) -> None:

@@ -47,5 +47,5 @@ def _values(record: Record, lease_token: str | None) -> tuple[Any, ...]:
         [outcome.status for outcome in record.outcomes],
         [outcome.error for outcome in record.outcomes],
         record.concerns_admission,
-        [member_to_json(member) for member in after.members[1:]],
+        [member_to_json(member) for member in after.members[1:]] or None,
     )

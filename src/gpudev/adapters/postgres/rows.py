@@ -27,7 +27,7 @@ _OF_RANK_0: Mapping[str, Callable[[Row], Any]] = {
 
 def _members_from(row: Row) -> tuple[Member, ...]:
     first = {name: read(row) for name, read in _OF_RANK_0.items()}
-    return (Member(**first), *map(_member_from_json, row["other_members"])) if first["node"] else ()
+    return (Member(**first), *map(_member_from_json, row["other_members"] or ())) if first["node"] else ()
 
 
 def _member_from_json(value: Mapping[str, Any]) -> Member:

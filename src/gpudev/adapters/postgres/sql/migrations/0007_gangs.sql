@@ -1,9 +1,12 @@
 ALTER TABLE reservations
     ADD COLUMN node_count integer NOT NULL DEFAULT 1 CHECK (node_count >= 1),
-    ADD COLUMN other_members jsonb NOT NULL DEFAULT '[]';
+    ADD COLUMN other_members jsonb,
+    ADD CONSTRAINT reservations_members CHECK (
+        CASE WHEN node_name IS NULL THEN other_members IS NULL
+             ELSE coalesce(jsonb_array_length(other_members), 0) = node_count - 1 END);
 COMMENT ON COLUMN reservations.node_count IS 'How many nodes it takes; more than one is a gang';
 COMMENT ON COLUMN reservations.other_members IS
-    'Ranks from 1 on, in order: node, address, host_keys; rank 0 has columns of its own';
+    'Ranks from 1 on, in order: node, address, host_keys; rank 0 has columns of its own, and null stands for no others';
 
 CREATE OR REPLACE VIEW reservation_rows AS
 SELECT r.reservation_id, r.user_id, u.username, r.name, r.gpu_type, r.gpu_count, r.duration, r.created_at,

@@ -348,7 +348,7 @@ class TestGangs:
             assert await end_session(listening) == 0
 
     async def test_the_key_of_a_gang_opens_no_other_server(
-        self, cluster: LocalCluster, key: Key, tmp_path: Path, state_dir: Path
+        self, cluster: LocalCluster, key: Key, tmp_path: Path
     ) -> None:
         first, _ = clients_of(await create_ready(cluster, make_spec(key, gpus=2, nodes=NODES)), key, tmp_path)
         other = await create_ready(cluster, make_spec(key, gpus=2, nodes=NODES))

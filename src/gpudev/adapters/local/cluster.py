@@ -123,17 +123,12 @@ class LocalCluster:
         known = self._list_named(spec.reservation_id)
         for member in known:
             _check_same(member.record, spec)
-        if known and len(known) == len(known[0].record.spec.nodes):
-            return
-        # The rest of a creation that was cut short, of which nobody was told.
-        await self._end_all(known)
-        match allot(self._config.fleet, self._list_records(), spec):
-            case Given() as given:
-                await self._create_placed(spec, given)
-            case NoRoom() as no_room:
-                await self._create(draw_up_without_room(spec, no_room))
-            case other:
-                assert_never(other)
+        if not known:
+            await self._create_new(spec)
+        elif len(known) < len(known[0].record.spec.nodes):
+            # The rest of a creation that was cut short, of which nobody was told, makes way for a new one.
+            await self._end_all(known)
+            await self.create_server(spec)
 
     async def delete_server(self, reservation_id: ReservationId, uid: str) -> None:
         self._check_open()
@@ -147,6 +142,15 @@ class LocalCluster:
 
     def changes(self) -> AsyncIterator[ClusterChange]:
         return self._announcements.listen()
+
+    async def _create_new(self, spec: ServerSpec) -> None:
+        match allot(self._config.fleet, self._list_records(), spec):
+            case Given() as given:
+                await self._create_placed(spec, given)
+            case NoRoom() as no_room:
+                await self._create(draw_up_without_room(spec, no_room))
+            case other:
+                assert_never(other)
 
     async def _create_placed(self, spec: ServerSpec, given: Given) -> None:
         promised = {record.port for record in self._list_records()}

@@ -14,8 +14,7 @@ from gpudev.adapters.local.record import Gang, GangHost
 from gpudev.adapters.local.ssh_port import HOST
 from gpudev.domain.server import LOGIN
 
-SYSTEM_CONFIG = "/etc/ssh/ssh_config"
-
+_SYSTEM_CONFIG = "/etc/ssh/ssh_config"
 _CONFIG, _KEY, _KNOWN_HOSTS = "ssh_config", "id_ed25519", "known_hosts"
 _PROGRAMS = "bin"
 
@@ -31,12 +30,14 @@ def list_gang_files(gang: Gang, directory: str) -> Mapping[str, str]:
     }
 
 
-def list_system_files(directory: str) -> Mapping[str, str]:
-    """The system's configuration of `ssh`, if there is one, with ours before it."""
-    system = Path(SYSTEM_CONFIG)
+def list_sandbox_files(gang: Gang, directory: str) -> Mapping[str, str]:
+    """These and the system's configuration of `ssh`, if it has one, with ours before it."""
+    files = list_gang_files(gang, directory)
+    system = Path(_SYSTEM_CONFIG)
     if not system.is_file():
-        return {}
-    return {SYSTEM_CONFIG: f"Include {directory}/{_CONFIG}\n{system.read_text(encoding='utf-8')}"}
+        return files
+    text = system.read_text(encoding="utf-8", errors="replace")
+    return {**files, _SYSTEM_CONFIG: f"Include {directory}/{_CONFIG}\n{text}"}
 
 
 def write_gang_files(gang: Gang, directory: Path) -> Path:

@@ -20,7 +20,7 @@ from pathlib import Path
 from gpudev.adapters.local.devserver import preload  # noqa: F401 - imported for its effect
 from gpudev.adapters.local.devserver.devserver import DevServer, serve
 from gpudev.adapters.local.devserver.environment import Account, build_environment, choose_shell
-from gpudev.adapters.local.devserver.gang_files import list_gang_files, list_system_files, write_gang_files
+from gpudev.adapters.local.devserver.gang_files import list_sandbox_files, write_gang_files
 from gpudev.adapters.local.devserver.greeting import compose_greeting
 from gpudev.adapters.local.devserver.homes import prepare_home, prepare_workspace
 from gpudev.adapters.local.devserver.order import SERVING, OrderDescriptors, StartOrder
@@ -151,9 +151,7 @@ def _plan_sandbox(order: StartOrder, record: Record, files: ServerFiles, home: P
         device_paths=tuple(dict.fromkeys(path for gpu in record.gpus for path in gpu.device_paths)),
         read_only_paths=order.read_only_paths,
         other_names=tuple(name for name in record.spec.member_names if name != record.name),
-        files={**list_gang_files(record.gang, OWN_FILES), **list_system_files(OWN_FILES)}
-        if record.gang
-        else {},
+        files=list_sandbox_files(record.gang, OWN_FILES) if record.gang else {},
     )
 
 

@@ -14,6 +14,7 @@ from gpudev.domain.capacity import (
     measure_availability,
 )
 from gpudev.domain.lifecycle import PLACED, TERMINAL, Status
+from gpudev.domain.names import NodeName
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import ServerPhase
 from tests.support.domain_values import (
@@ -39,7 +40,7 @@ def test_holder_that_the_cluster_does_not_show_is_subtracted(status: Status) -> 
 
 def test_holder_that_the_cluster_shows_is_not_subtracted_twice() -> None:
     holder = make_reservation(status=Status.ACTIVE, gpu_count=2)
-    assert count_free_slots([make_node(free=2)], QUAD, [holder], {(holder.id, "a")}) == {"a": 2}
+    assert count_free_slots([make_node(free=2)], QUAD, [holder], {(holder.id, NodeName("a"))}) == {"a": 2}
 
 
 @pytest.mark.parametrize("status", sorted(TERMINAL))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 
@@ -77,8 +78,9 @@ def test_the_greeting_names_the_gpus_and_calls_them_what_they_are() -> None:
     assert "none (cpu-x86 on cpu-x86-0)" in compose_greeting(record_of(spec, ()), ACCOUNT, Isolation.NONE)
 
 
-def gang_member(rank: int, **env: str) -> Record:
-    spec = make_spec(gpus=8, nodes=(NodeName("a100-0"), NodeName("a100-1")), **env)
+def gang_member(rank: int, env: Mapping[str, str] | None = None) -> Record:
+    spec = make_spec(gpus=8, nodes=(NodeName("a100-0"), NodeName("a100-1")))
+    spec = replace(spec, env_vars=env or {})
     gpus = tuple((LocalGpu(f"simulated-a100-{node}-0"),) for node in (0, 1))
     return draw_up(spec, Given(gpus), (30001, 30002))[rank]
 
@@ -94,7 +96,7 @@ def test_a_member_of_a_gang_knows_its_rank_and_the_gpus_of_its_own_node() -> Non
 
 
 def test_the_port_of_the_master_may_be_chosen_and_nothing_else_of_a_gang() -> None:
-    environment = build_environment(gang_member(0, MASTER_PORT="1234", RANK="9"), ACCOUNT, cores=8)
+    environment = build_environment(gang_member(0, {"MASTER_PORT": "1234", "RANK": "9"}), ACCOUNT, cores=8)
     assert (environment["MASTER_PORT"], environment["RANK"]) == ("1234", "0")
 
 

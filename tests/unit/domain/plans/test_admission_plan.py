@@ -362,9 +362,10 @@ def test_no_gpu_is_given_twice(seen: Observation) -> None:
     for held in seen.holders:
         for node in held.nodes if held.holds_room else ():
             taken[node] += 0 if (held.id, node) in seen.shown else held.gpus_per_node
-    for action in plan_admission(seen):
-        for node in action.after.nodes if isinstance(action, Record) else ():
-            taken[node] += action.after.gpus_per_node
+    given_away = [action.after for action in plan_admission(seen) if isinstance(action, Record)]
+    for reservation in given_away:
+        for node in reservation.nodes:
+            taken[node] += reservation.gpus_per_node
     assert all(taken[node.name] <= node.slots for node in seen.nodes)
 
 

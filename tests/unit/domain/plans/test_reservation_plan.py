@@ -282,7 +282,7 @@ class TestActive:
         )
 
 
-GANG_NODES = ("a", "b")
+GANG_NODES = (NodeName("a"), NodeName("b"))
 
 
 def observe_gang(status: Status, phases: tuple[ServerPhase | None, ...]) -> Observation:

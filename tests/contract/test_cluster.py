@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import signal
 import uuid
 from collections.abc import AsyncIterator
@@ -419,12 +418,13 @@ class TestGangs:
     async def test_a_member_that_is_gone_is_left_out(self, cluster: LocalCluster, state_dir: Path) -> None:
         spec = make_spec(gpus=8, nodes=NODES)
         await create_ready(cluster, spec)
-        shutil.rmtree(Records(state_dir).files_of(f"{spec.reservation_id[:8]}-1").directory)
+        (Records(state_dir).files_of(f"{spec.reservation_id[:8]}-1").directory / "record.json").unlink()
         server = await cluster.find_server(spec.reservation_id)
         assert server is not None
         assert server.nodes == ("t4-0",)
         await cluster.delete_server(spec.reservation_id, server.uid)
         assert await cluster.find_server(spec.reservation_id) is None
+        assert count_processes(spec.reservation_id) == 0
 
     async def test_a_creation_that_was_cut_short_is_made_whole(
         self, state_dir: Path, isolation: Isolation, key: Key, tmp_path: Path

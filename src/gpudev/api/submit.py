@@ -53,16 +53,6 @@ EXAMPLES: dict[str, Example] = {
             "client_version": "0.4.0",
         },
     },
-    "a gang": {
-        "summary": "Two whole nodes that start and end together",
-        "value": {
-            "gpu_type": "h100",
-            "gpu_count": 16,
-            "distributed": True,
-            "duration_hours": 4,
-            "ssh_public_keys": [_KEY],
-        },
-    },
 }
 
 

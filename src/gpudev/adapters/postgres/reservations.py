@@ -68,6 +68,7 @@ class PostgresReservations:
                 reservation.github_user,
                 reservation.warning,
                 audit_rows(audit),
+                reservation.node_count,
             )
         except asyncpg.UniqueViolationError as error:
             raise _conflict(reservation, error) from error

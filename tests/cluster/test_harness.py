@@ -226,6 +226,17 @@ def test_cordoned_and_removed_node_comes_back(access: Access, cluster: Cluster) 
     assert access.get("node", "node-b")["metadata"]["labels"]["gpu-type"] == GPU_TYPES["node-b"]
 
 
+def test_down_removes_what_an_interrupted_up_has_left(cluster: Cluster) -> None:
+    spare = Cluster("spare")
+    command = [sys.executable, "-m", "tests.support.kubernetes", "up", "--name", spare.name]
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as starting:
+        node = spare.nodes["node-b"].containerd.process
+        wait_for(node.find, "containerd runs")
+        starting.kill()
+    spare.down()
+    assert list_remains(spare) == ()
+
+
 def test_down_leaves_nothing(cluster: Cluster) -> None:
     """By command line, so that one process takes down what another has brought up."""
     spare = Cluster("spare")

@@ -22,9 +22,9 @@ PACKAGES = {
     "iproute2": "/usr/sbin/ip",
     "debootstrap": "/usr/sbin/debootstrap",
     "openssh-client": "/usr/bin/ssh",
-    "golang": "go",
+    "procps": "/usr/sbin/sysctl",
 }
-"""Each with the file that shows that it is there; Go may come from elsewhere than Debian."""
+"""Each with the program that shows that it is there."""
 
 CNI_PLUGINS = Path("/usr/lib/cni")
 
@@ -44,8 +44,7 @@ def install_missing_packages() -> None:
     if os.geteuid() != 0:
         raise ClusterFailed(f"The test cluster needs root, and these packages: {' '.join(missing)}")
     say(f"Installing {' '.join(missing)}")
-    # RUNLEVEL=1 keeps their services from starting: the cluster runs programs of its own.
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive", "RUNLEVEL": "1"}
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     install = ["apt-get", "install", "--yes", "--quiet=2", "--no-install-recommends", *missing]
     for command in (["apt-get", "update", "--quiet=2"], install):
         subprocess.run(command, env=environment, check=True)

@@ -18,6 +18,7 @@ ANNOTATION = "kwok.x-k8s.io/node"
 LABEL = {"type": "kwok"}
 _BANNER_PORT = 22
 _PODS_A_NODE = 256
+_STAGES = Path(__file__).with_name("stages.yaml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,7 @@ class SimulatedNodes:
             [
                 get_program("kwok"),
                 f"--kubeconfig={self.kubeconfig}",
+                f"--config={_STAGES}",
                 "--manage-all-nodes=false",
                 f"--manage-nodes-with-annotation-selector={ANNOTATION}=fake",
                 f"--cidr={addresses.simulated_pods}",

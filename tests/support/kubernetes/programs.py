@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support.kubernetes.cache import cache_folder, unfinished
+from tests.support.kubernetes.processes import ClusterFailed
 from tests.support.kubernetes.progress import step
 
 KUBERNETES = "1.36.4"
@@ -145,6 +146,8 @@ def _place(module: Module, program: Program) -> Path:
 
 
 def _build(module: Module, program: Program) -> None:
+    if not shutil.which("go"):
+        raise ClusterFailed(f"The test cluster is compiled by Go {_GO} or newer, and there is no `go`.")
     flags = " ".join(["-s", "-w", *module.link_flags])
     with step(f"Compiling {program.name} {module.version}"), unfinished(_place(module, program)) as binary:
         source = binary.with_suffix(".source")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.manifests import SSH_PORT, headless, node_port, pod, sshd
-from tests.support.kubernetes.access import GPU, Access
+from tests.support.kubernetes.access import GPU, Access, is_ready
 from tests.support.kubernetes.banner import BANNER
 from tests.support.kubernetes.cluster import GPU_TYPES, GPUS_A_NODE, Cluster
 from tests.support.kubernetes.images import EXIT
@@ -67,8 +67,7 @@ def get_address(access: Access, namespace: str, name: str) -> str:
 def test_both_nodes_are_ready_and_have_gpus(access: Access, cluster: Cluster) -> None:
     for name, gpu_type in GPU_TYPES.items():
         node = access.get("node", name)
-        ready = next(one["status"] for one in node["status"]["conditions"] if one["type"] == "Ready")
-        assert ready == "True"
+        assert is_ready(node)
         assert node["metadata"]["labels"]["gpu-type"] == gpu_type
         assert node["status"]["allocatable"][GPU] == str(GPUS_A_NODE)
 
@@ -97,18 +96,20 @@ def test_pod_finds_a_pod_of_the_other_node_by_name(
     )
     access.wait("pod/server", "condition=Ready", namespace)
     access.wait("pod/asker", "condition=Ready", namespace)
-    in_asker = ("exec", f"--namespace={namespace}", "asker", "--")
 
-    def resolve() -> str:
-        return access.kubectl(*in_asker, "sh", "-c", "getent hosts server || true")
+    def ask(command: str) -> str:
+        # A failure is "not yet": sshd has only been started.
+        return access.kubectl(
+            "exec", f"--namespace={namespace}", "asker", "--", "sh", "-c", f"{command} || true"
+        )
 
-    found = wait_for(resolve, "the name of the service resolves")
+    found = wait_for(partial(ask, "getent hosts server"), "the name of the service resolves")
     assert found.split() == [
         get_address(access, namespace, "server"),
         f"server.{namespace}.svc.cluster.local",
     ]
-    banner = access.kubectl(*in_asker, "ssh-keyscan", "-t", "ed25519", "server")
-    assert banner.startswith("server ssh-ed25519 ")
+    scanned = wait_for(partial(ask, "ssh-keyscan -t ed25519 server"), "sshd answers by that name")
+    assert scanned.startswith("server ssh-ed25519 ")
 
 
 def test_exec_and_logs(access: Access, namespace: str) -> None:
@@ -157,9 +158,8 @@ def test_service_account_may_do_what_its_role_allows_alone(access: Access, names
 
 
 def test_simulated_node_runs_a_pod_that_answers(access: Access, cluster: Cluster, namespace: str) -> None:
-    first, second = cluster.add_simulated_nodes("b200", count=2, gpus=8)
+    _, second = cluster.add_simulated_nodes("b200", count=2, gpus=8)
     try:
-        access.wait(f"node/{first}", "condition=Ready")
         pods = [
             pod("simulated", second, "sleep", "inf", resources={"limits": {GPU: "8"}}),
             pod("real", next(iter(GPU_TYPES)), "sleep", "inf"),
@@ -214,6 +214,38 @@ def test_kubelet_is_killed_and_started_and_pods_run_on(
     assert access.get("node", "node-b")["status"]["allocatable"][GPU] == str(GPUS_A_NODE)
 
 
+def test_node_loses_its_power_and_comes_back(
+    access: Access, cluster: Cluster, namespace: str, key: Path
+) -> None:
+    public = key.with_suffix(".pub").read_text().strip()
+    access.create([sshd("before", "node-b", public)], namespace)
+    access.wait("pod/before", "condition=Ready", namespace)
+    address = get_address(access, namespace, "before")
+    wait_for(partial(read_banner, address, SSH_PORT), "sshd answers")
+    cluster.stop_node("node-b")
+    try:
+        assert read_banner(address, SSH_PORT) == b""
+    finally:
+        cluster.start_node("node-b")
+    access.wait("pod/before", "condition=Ready=false", namespace)
+    access.create([pod("after", "node-b", "sleep", "inf")], namespace)
+    access.wait("pod/after", "condition=Ready", namespace)
+    assert access.kubectl("exec", f"--namespace={namespace}", "after", "--", "hostname") == "after\n"
+
+
+def test_host_port_answers_on_its_own_node_alone(
+    access: Access, cluster: Cluster, namespace: str, key: Path
+) -> None:
+    public = key.with_suffix(".pub").read_text().strip()
+    servers = [sshd(node, node, public) for node in cluster.nodes]
+    for server in servers:
+        server["spec"]["containers"][0]["ports"] = [{"containerPort": SSH_PORT, "hostPort": 2200}]
+    access.create(servers, namespace)
+    for name, node in cluster.nodes.items():
+        wait_for(partial(read_banner, str(node.address), 2200), f"{name} answers")
+        assert ssh(key, str(node.address), 2200, "hostname").stdout.strip() == name
+
+
 def test_cordoned_and_removed_node_comes_back(access: Access, cluster: Cluster) -> None:
     access.cordon("node-b")
     assert access.get("node", "node-b")["spec"]["unschedulable"] is True
@@ -227,27 +259,27 @@ def test_cordoned_and_removed_node_comes_back(access: Access, cluster: Cluster) 
 
 
 def test_down_removes_what_an_interrupted_up_has_left(cluster: Cluster) -> None:
-    spare = Cluster("spare")
-    command = [sys.executable, "-m", "tests.support.kubernetes", "up", "--name", spare.name]
+    temporary = Cluster("temp")
+    command = [sys.executable, "-m", "tests.support.kubernetes", "up", "--name", temporary.name]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as starting:
-        node = spare.nodes["node-b"].containerd.process
+        node = temporary.nodes["node-b"].containerd.process
         wait_for(node.find, "containerd runs")
         starting.kill()
-    spare.down()
-    assert list_remains(spare) == ()
+    temporary.down()
+    assert list_remains(temporary) == ()
 
 
 def test_down_leaves_nothing(cluster: Cluster) -> None:
     """By command line, so that one process takes down what another has brought up."""
-    spare = Cluster("spare")
+    temporary = Cluster("temp")
     command = [sys.executable, "-m", "tests.support.kubernetes"]
     try:
-        subprocess.run([*command, "up", "--name", spare.name], check=True, capture_output=True)
-        spare.add_simulated_nodes("h200", count=1, gpus=8)
-        spare.access.create([pod("left", "node-a", "sleep", "inf")])
-        spare.access.wait("pod/left", "condition=Ready")
-        kinds = {line.split()[0] for line in list_remains(spare)}
-        assert kinds == {"process", "link", "route", "cgroup", "folder"}
+        subprocess.run([*command, "up", "--name", temporary.name], check=True, capture_output=True)
+        temporary.add_simulated_nodes("h200", count=1, gpus=8)
+        temporary.access.create([pod("left", "node-a", "sleep", "inf")])
+        temporary.access.wait("pod/left", "condition=Ready")
+        kinds = {line.split()[0] for line in list_remains(temporary)}
+        assert kinds == {"process", "mount", "link", "route", "cgroup", "folder"}
     finally:
-        subprocess.run([*command, "down", "--name", spare.name], check=True, capture_output=True)
-    assert list_remains(spare) == ()
+        subprocess.run([*command, "down", "--name", temporary.name], check=True, capture_output=True)
+    assert list_remains(temporary) == ()

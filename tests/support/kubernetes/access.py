@@ -100,3 +100,9 @@ class Access:
         view = self.kubectl("config", "view", "--raw", "--flatten", "--minify", "--output=json")
         cluster = json.loads(view)["clusters"][0]["cluster"]
         return Endpoint(cluster["server"], base64.b64decode(cluster["certificate-authority-data"]))
+
+
+def is_ready(thing: dict[str, Any]) -> bool:
+    """Whether a node or pod says that it is ready."""
+    conditions = thing["status"].get("conditions", ())
+    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)

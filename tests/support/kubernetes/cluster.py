@@ -9,17 +9,19 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from ipaddress import IPv4Network
 from pathlib import Path
+from typing import Any
 
-from tests.support.kubernetes.access import GPU, Access
+from tests.support.kubernetes.access import GPU, Access, is_ready
 from tests.support.kubernetes.control_plane import ControlPlane
 from tests.support.kubernetes.debian import install_missing_packages
 from tests.support.kubernetes.images import build_images
-from tests.support.kubernetes.kwok import SimulatedNodes, simulated_node
+from tests.support.kubernetes.kwok import SELECTOR, SimulatedNodes, simulated_node
 from tests.support.kubernetes.network import Addresses, Bridge
 from tests.support.kubernetes.node import Node
 from tests.support.kubernetes.processes import ClusterFailed, kill, list_marked, list_processes
@@ -29,16 +31,17 @@ from tests.support.kubernetes.progress import step
 NETWORKS = {
     "dev": IPv4Network("10.246.0.0/16"),
     "test": IPv4Network("10.247.0.0/16"),
-    "spare": IPv4Network("10.248.0.0/16"),
+    "temp": IPv4Network("10.248.0.0/16"),
 }
 """The names that a cluster may have. A developer keeps `dev`, a test run makes `test`, and its test of how a
-cluster comes and goes makes `spare`."""
+cluster comes and goes makes `temp`."""
 
 GPU_TYPES = {"node-a": "h100", "node-b": "a100"}
 """The real nodes."""
 
 GPUS_A_NODE = 100
 _READY_SECONDS = 120.0
+_NODES_AT_ONCE = 64
 
 
 def prepare() -> None:
@@ -104,7 +107,8 @@ class Cluster:
         return SimulatedNodes(self.bridge, first.address, kubeconfig, self._processes)
 
     def is_up(self) -> bool:
-        return self.control_plane.api_server.process.find() is not None
+        """Whether it was brought up whole, and runs; single parts may be stopped."""
+        return self._whole.exists() and self.control_plane.etcd.process.find() is not None
 
     def up(self) -> None:
         """Make everything, and wait until both nodes are ready."""
@@ -113,7 +117,7 @@ class Cluster:
         prepare()
         self.down()
         with step(f"Starting cluster {self.name}"):
-            self.folder.mkdir(mode=0o700)
+            self._make_folder()
             self.bridge.add()
             with ThreadPoolExecutor() as pool:
                 waits = [pool.submit(self._start_containers, node) for node in self.nodes.values()]
@@ -125,6 +129,7 @@ class Cluster:
             for node in self.nodes.values():
                 self._wait_until_ready(node)
             self.control_plane.dns.wait()
+            self._whole.touch()
 
     def down(self) -> None:
         """End and remove everything of this cluster, also what an interrupted run has left."""
@@ -135,8 +140,7 @@ class Cluster:
         for node in self.nodes.values():
             node.stop()
         self.bridge.remove()
-        if self.folder.exists():
-            shutil.rmtree(self.folder)
+        self._remove_folder()
 
     def start_kubelet(self, node: str) -> None:
         """Start a stopped kubelet again, and wait until the node is ready."""
@@ -156,18 +160,40 @@ class Cluster:
     def add_simulated_nodes(self, gpu_type: str, *, count: int, gpus: int) -> tuple[str, ...]:
         """Nodes that only seem to run pods, whose addresses answer with an SSH banner; their names."""
         self.simulated_nodes.start()
-        nodes = [simulated_node(gpu_type, number, gpus) for number in range(count)]
-        self.access.create(nodes)
+        before = len(self._list_simulated())
+        nodes = [simulated_node(gpu_type, number, gpus) for number in range(before, before + count)]
+        with ThreadPoolExecutor() as pool:
+            # One `kubectl` would create them one after the other.
+            parts = (nodes[start : start + _NODES_AT_ONCE] for start in range(0, count, _NODES_AT_ONCE))
+            list(pool.map(self.access.create, parts))
+        self.simulated_nodes.process.wait_until(self._are_simulated_ready, "keeping up", _READY_SECONDS)
         return tuple(node["metadata"]["name"] for node in nodes)
 
     def remove_simulated_nodes(self) -> None:
         """All of them, and kwok."""
-        self.access.kubectl("delete", "nodes", "--selector=type=kwok", "--wait=true")
+        self.access.kubectl("delete", "nodes", f"--selector={SELECTOR}", "--wait=true")
         self.simulated_nodes.stop()
 
     @property
     def _processes(self) -> Path:
         return self.folder / "processes"
+
+    @property
+    def _whole(self) -> Path:
+        return self.folder / "whole"
+
+    def _make_folder(self) -> None:
+        """In memory: thousands of small files are written, and forgotten at once when it is unmounted."""
+        self.folder.mkdir(mode=0o700)
+        options = ["-o", "mode=0700", "-t", "tmpfs"]
+        subprocess.run(["mount", *options, f"gpu-dev-{self.name}", str(self.folder)], check=True)
+
+    def _remove_folder(self) -> None:
+        while self.folder.is_mount():
+            # Lazily: somebody's shell may be in there.
+            subprocess.run(["umount", "--lazy", str(self.folder)], check=True)
+        if self.folder.exists():
+            shutil.rmtree(self.folder)
 
     def _start_containers(self, node: Node) -> None:
         node.start_containers(build_images())
@@ -185,6 +211,13 @@ class Cluster:
             self.access.set_gpus(node.name, GPUS_A_NODE)
         node.kubelet.wait()
         self.access.wait(f"node/{node.name}", "condition=Ready", seconds=_READY_SECONDS)
+
+    def _list_simulated(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.access.get("nodes", f"--selector={SELECTOR}")["items"]
+        return found
+
+    def _are_simulated_ready(self) -> bool:
+        return all(is_ready(node) for node in self._list_simulated())
 
 
 def find_cluster(kubeconfig: Path) -> Cluster | None:

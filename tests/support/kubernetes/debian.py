@@ -12,7 +12,6 @@ from tests.support.kubernetes.processes import ClusterFailed
 from tests.support.kubernetes.progress import say
 
 PACKAGES = {
-    "etcd-server": "/usr/bin/etcd",
     "containerd": "/usr/bin/containerd",
     "runc": "/usr/sbin/runc",
     "containernetworking-plugins": "/usr/lib/cni/ptp",

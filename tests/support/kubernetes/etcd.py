@@ -1,4 +1,4 @@
-"""The store of the API server: Debian's etcd, which need not survive a power cut here."""
+"""The store of the API server: an etcd that need not survive a power cut here."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from tests.support.kubernetes.probe import answers_ok
 from tests.support.kubernetes.processes import Process
+from tests.support.kubernetes.programs import get_program
 
 _CLIENT_PORT = 2379
 _PEER_PORT = 2380
@@ -28,7 +29,7 @@ class Etcd:
         peers = f"http://{self.address}:{_PEER_PORT}"
         self.process.start(
             [
-                "etcd",
+                get_program("etcd"),
                 "--name=test",
                 f"--data-dir={self.data}",
                 f"--listen-client-urls={self.url}",

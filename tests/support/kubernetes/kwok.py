@@ -15,10 +15,10 @@ from tests.support.kubernetes.processes import Process
 from tests.support.kubernetes.programs import get_program
 
 ANNOTATION = "kwok.x-k8s.io/node"
-LABEL = {"type": "kwok"}
+SELECTOR = "type=kwok"
 _BANNER_PORT = 22
 _PODS_A_NODE = 256
-_STAGES = Path(__file__).with_name("stages.yaml")
+_CONFIG = Path(__file__).with_name("kwok.yaml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class SimulatedNodes:
             [
                 get_program("kwok"),
                 f"--kubeconfig={self.kubeconfig}",
-                f"--config={_STAGES}",
+                f"--config={_CONFIG}",
                 "--manage-all-nodes=false",
                 f"--manage-nodes-with-annotation-selector={ANNOTATION}=fake",
                 f"--cidr={addresses.simulated_pods}",
@@ -89,7 +89,7 @@ def simulated_node(gpu_type: str, number: int, gpus: int) -> dict[str, Any]:
         "metadata": {
             "name": name,
             "annotations": {ANNOTATION: "fake"},
-            "labels": {"gpu-type": gpu_type, "kubernetes.io/hostname": name, **LABEL},
+            "labels": {"gpu-type": gpu_type, "kubernetes.io/hostname": name, "type": "kwok"},
         },
         "status": {"allocatable": room, "capacity": room},
     }

@@ -102,7 +102,12 @@ def _kubernetes() -> Module:
         "kubernetes",
         "k8s.io/kubernetes",
         KUBERNETES,
-        tuple(Program(name, f"k8s.io/kubernetes/cmd/{name}") for name in names),
+        (
+            *(Program(name, f"k8s.io/kubernetes/cmd/{name}") for name in names),
+            # At the version that Kubernetes is tested with. Debian's is older, and with that the API server
+            # refuses to stream lists.
+            Program("etcd", "go.etcd.io/etcd/server/v3"),
+        ),
         tuple(f"replace k8s.io/{name} => k8s.io/{name} v0.{minor}" for name in _STAGING),
         # The programs compare the versions that they report.
         (

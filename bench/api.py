@@ -79,6 +79,7 @@ def _orders(address: tuple[str, int], data: Data, effort: Effort) -> Iterator[tu
     for name, (method, path, body) in asked.items():
         yield f"{name}: one statement", make_order(method, f"/floor{path}", body)
         yield name, make_order(method, f"/v1{path}", body)
+    yield "list of one type", make_order("GET", "/v1/jobs?gpu_type=t4", "")
 
 
 @contextmanager

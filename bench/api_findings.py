@@ -17,7 +17,8 @@ milliseconds; requests a second are the median of the rounds, and ratios that of
 - *One statement* is a route that authenticates and does the work in a single SQL statement whose answer
   PostgreSQL puts into JSON, and nothing else: no rules, no checks, no translation.
 - The rest is the API: authentication with every request, from the database and never from a cache. *list* is
-  the newest 50 with their total.
+  the newest 50 with their total; after the first time their documents are kept, so that only their marks are
+  read. *List of one type* has the same answer, all of it read, counted and put into JSON each time.
 """
 
 
@@ -70,10 +71,10 @@ class Findings:
         self.subjects[subject].elapsed.append(elapsed)
         self.subjects[subject].latencies.append(latencies)
 
-    def ratio(self, goal: Goal) -> float:
-        """The median over the rounds, each round compared with its own floor."""
+    def ratios(self, goal: Goal) -> list[float]:
+        """Each round compared with its own floor, the lowest first."""
         pairs = zip(self.subjects[goal.subject].rates, self.subjects[goal.floor].rates, strict=True)
-        return percentile([rate / floor for rate, floor in pairs], 50)
+        return sorted(rate / floor for rate, floor in pairs)
 
 
 def introduce(effort: Effort, jobs: int) -> str:
@@ -84,12 +85,12 @@ def introduce(effort: Effort, jobs: int) -> str:
 
 def report(workers: int, found: Findings) -> str:
     rows = [_describe(subject, rounds) for subject, rounds in found.subjects.items()]
-    goals = [_judge(goal, found.ratio(goal)) for goal in GOALS]
+    goals = [_judge(goal, found.ratios(goal)) for goal in GOALS]
     return "\n".join(
         [
             *(f"### {workers} worker{'' if workers == 1 else 's'}", ""),
             *("| | requests/s | p50 | p99 |", "|---|---:|---:|---:|", *rows, ""),
-            *("| | of | ratio | goal | |", "|---|---|---:|---:|---|", *goals),
+            *("| | of | ratio | goal | | each round, sorted |", "|---|---|---:|---:|---|---|", *goals),
         ]
     )
 
@@ -99,6 +100,8 @@ def _describe(subject: str, rounds: Rounds) -> str:
     return f"| {subject} | {rounds.rate:.0f} | {p50} | {p99} |"
 
 
-def _judge(goal: Goal, ratio: float) -> str:
-    verdict = "met" if ratio >= goal.ratio else "missed"
-    return f"| {goal.subject} | {goal.floor} | {ratio:.2f} | {goal.ratio:g} | {verdict} |"
+def _judge(goal: Goal, ratios: list[float]) -> str:
+    median = percentile(ratios, 50)
+    verdict = "met" if median >= goal.ratio else "missed"
+    rounds = " ".join(f"{ratio:.2f}" for ratio in ratios)
+    return f"| {goal.subject} | {goal.floor} | {median:.2f} | {goal.ratio:g} | {verdict} | {rounds} |"

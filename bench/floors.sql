@@ -1,14 +1,15 @@
 -- name: get
 SELECT to_json(r)::text
-FROM callers caller JOIN reservation_rows r USING (user_id)
-WHERE caller.key_hash = $1 AND caller.expires_at > now() AND caller.is_active AND r.reservation_id = $2::uuid;
+FROM callers caller
+JOIN (SELECT * FROM reservation_rows WHERE reservation_id = $2::uuid OFFSET 0) r USING (user_id)
+WHERE caller.key_hash = $1 AND caller.expires_at > now() AND caller.is_active;
 
 -- name: list
 SELECT json_build_object(
     'jobs', (SELECT json_agg(page) FROM (
                  SELECT * FROM listed_rows r WHERE r.user_id = caller.user_id
                  ORDER BY r.created_at DESC, r.reservation_id LIMIT 50) page),
-    'total', (SELECT count(*) FROM reservations r WHERE r.user_id = caller.user_id))::text
+    'total', (SELECT sum(c.counted) FROM reservation_counts c WHERE c.user_id = caller.user_id))::text
 FROM callers caller
 WHERE caller.key_hash = $1 AND caller.expires_at > now() AND caller.is_active;
 

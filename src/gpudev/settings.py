@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 from urllib.parse import quote
 
-from pydantic import Field, field_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 _CONFIG = SettingsConfigDict(use_attribute_docstrings=True, populate_by_name=True, frozen=True)
@@ -83,7 +83,7 @@ class AwsSettings(BaseSettings):
     """Accounts whose people may log in, separated by commas. Empty: the server's own account, which it asks
     AWS for; if it has none, AWS login is off. With `GPU_DEV_STATE_DIR`, empty is off."""
     allowed_role: str = Field("SSOCloudDevGpuReservation", validation_alias="ALLOWED_AWS_ROLE", min_length=1)
-    """The role that those who log in must have."""
+    """The role that those who log in must have, or a permission set of IAM Identity Center that makes it."""
     public_names: str = Field("", validation_alias="GPU_DEV_PUBLIC_NAMES")
     """Host names of the addresses by which clients know this API, separated by commas. A login signed for
     another name is refused. Empty: `localhost` where the API listens on this machine only, else none."""
@@ -153,14 +153,46 @@ def _split(text: str) -> frozenset[str]:
 
 
 class GitHubSettings(BaseSettings):
-    """Where the SSH keys of people come from who name their GitHub user."""
+    """GitHub: the SSH keys of its users, and, as a part of a login by AWS, who may come in."""
 
-    model_config = _CONFIG
+    # A wrong combination is not told with its values: one of them is a secret.
+    model_config = SettingsConfigDict(**_CONFIG, hide_input_in_errors=True)
 
     url: str = Field("https://github.com", validation_alias="GPU_DEV_GITHUB_URL")
     """Address whose `/<user>.keys` lists the public keys of a user."""
     timeout_seconds: float = Field(3, validation_alias="GPU_DEV_GITHUB_TIMEOUT_SECONDS", gt=0, le=30)
-    """How long a submit waits for it, in seconds, before the keys that were read last are used."""
+    """How long a submit waits for it, in seconds, before the keys that were read last are used. Also how long
+    a login waits for each answer of GitHub."""
+    organisation: str = Field("", validation_alias="GPU_DEV_GITHUB_ORGANISATION", pattern=r"^[A-Za-z0-9-]*$")
+    """The organisation that those who log in must be members of."""
+    team: str = Field("", validation_alias="GPU_DEV_GITHUB_TEAM", pattern=r"^[A-Za-z0-9._-]*$")
+    """The team of that organisation that they must be in, as it is written in its address."""
+    repository: str = Field(
+        "", validation_alias="GPU_DEV_GITHUB_REPOSITORY", pattern=r"^([A-Za-z0-9-]+/[A-Za-z0-9._-]+)?$"
+    )
+    """The repository, `OWNER/NAME`, that they must have the right to push to."""
+    token: SecretStr = Field(SecretStr(""), validation_alias="GPU_DEV_GITHUB_TOKEN")
+    """Token with which the server asks GitHub for that; needed as soon as one of these is set."""
+    api_url: str = Field(
+        "https://api.github.com",
+        validation_alias="GPU_DEV_GITHUB_API_URL",
+        pattern=r"^https?://[^?#@]+$",
+    )
+    """Address of GitHub's REST API."""
+    proof_days: float = Field(30, validation_alias="GPU_DEV_GITHUB_PROOF_DAYS", gt=0)
+    """For how many days a proof of who one is at GitHub holds, before the next signature is wanted."""
+
+    @property
+    def wants_check(self) -> bool:
+        return bool(self.organisation or self.team or self.repository)
+
+    @model_validator(mode="after")
+    def _check_together(self) -> Self:
+        if self.team and not self.organisation:
+            raise ValueError("GPU_DEV_GITHUB_TEAM needs GPU_DEV_GITHUB_ORGANISATION, whose team it is.")
+        if self.wants_check and not self.token.get_secret_value():
+            raise ValueError("To ask GitHub who may come in, GPU_DEV_GITHUB_TOKEN is needed.")
+        return self
 
 
 class TimeSettings(BaseSettings):

@@ -40,7 +40,7 @@ RULES = {
     "adapters.absent": server_rule("domain ports", ""),
     "adapters.webhook": server_rule("domain ports", ""),
     "adapters.aws": server_rule("domain ports", "boto3 botocore"),
-    "adapters.github": server_rule("domain ports", "httpx"),
+    "adapters.github": server_rule("domain ports", "asyncssh"),
     "wire": rule(""),
     "api": server_rule("app domain ports wire", "fastapi orjson pydantic starlette"),
     "web": server_rule("app domain ports wire", "fastapi jinja2 starlette"),

@@ -23,7 +23,7 @@ def describe(group: type[BaseSettings]) -> str:
     rows = [f"\n## {group.__name__.removesuffix('Settings')}\n\n{group.__doc__}\n"]
     rows += ["| variable | default | meaning |", "|---|---|---|"]
     for field in group.model_fields.values():
-        is_said = not field.default_factory and field.default not in {None, "", -1}
+        is_said = not field.default_factory and str(field.default) not in {"None", "", "-1"}
         default = f"`{field.default}`" if is_said else ""
         meaning = " ".join((field.description or "").split())
         rows.append(f"| `{field.validation_alias}` | {default} | {meaning} |")

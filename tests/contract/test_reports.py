@@ -13,7 +13,7 @@ from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.reservation import Event, EventKind, Reason, Reservation, activate, end, place
-from gpudev.domain.server import SshAddress
+from gpudev.domain.server import Member, SshAddress
 from gpudev.ports.reports import ReportKey, UsageReport, UsageSum
 from gpudev.ports.store import User
 from gpudev.ports.usage import Sample
@@ -43,8 +43,10 @@ async def run(
     async def record(after: Reservation, kind: EventKind, at: datetime) -> Reservation:
         return await stores.reservations.record(claim, Record(row, after, Event(kind, "", at)))
 
-    row = await record(place(row, NodeName("n"), begin), EventKind.PLACED, begin)
-    row = await record(activate(row, SshAddress("h", 1), (), begin), EventKind.ACTIVE, begin)
+    row = await record(place(row, (NodeName("n"),), begin), EventKind.PLACED, begin)
+    row = await record(
+        activate(row, (Member(NodeName("n"), SshAddress("h", 1)),), begin), EventKind.ACTIVE, begin
+    )
     if ended is not None:
         status, reason = Status.CANCELLED, Reason.CANCELLED_BY_USER
         row = await record(end(row, status, reason, ended), EventKind.CANCELLED, ended)

@@ -10,7 +10,7 @@ from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.names import NodeName
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.reservation import Event, EventKind, Reservation, activate, place
-from gpudev.domain.server import SshAddress
+from gpudev.domain.server import Member, SshAddress
 from gpudev.ports.store import User
 from tests.support.reservations import make_reservation, submit
 
@@ -25,9 +25,10 @@ async def make_active(
     asked = await submit(stores, make_reservation(user, created_at=at))
     claim = await stores.reservations.claim(asked.id, timedelta(seconds=30))
     assert claim is not None
-    placed = Record(asked, place(asked, NodeName("t4-0"), at), Event(EventKind.PLACED, "Placed.", at))
+    placed = Record(asked, place(asked, (NodeName("t4-0"),), at), Event(EventKind.PLACED, "Placed.", at))
     placed_now = await stores.reservations.record(claim, placed)
-    active = replace(activate(placed_now, ADDRESS, ("ssh-ed25519 AAAA",), at), **changes)
+    members = (Member(NodeName("t4-0"), ADDRESS, ("ssh-ed25519 AAAA",)),)
+    active = replace(activate(placed_now, members, at), **changes)
     begun = Record(placed_now, active, Event(EventKind.ACTIVE, active.detail, at))
     running = await stores.reservations.record(claim, begun)
     await stores.reservations.release(claim, running.version, at + timedelta(minutes=5))

@@ -41,6 +41,7 @@ class Reply:
     body: object = None
     stream: str | None = None
     hold: threading.Event | None = None
+    headers: dict[str, str] = field(default_factory=dict)
     is_dropped: bool = False
     """The connection ends without any answer."""
 
@@ -101,10 +102,12 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         elif reply.stream is not None:
             self._send_stream(reply)
         else:
-            self._send(reply.status, json.dumps(reply.body).encode())
+            self._send(reply, json.dumps(reply.body).encode())
 
-    def _send(self, status: int, content: bytes) -> None:
-        self.send_response(status)
+    def _send(self, reply: Reply, content: bytes) -> None:
+        self.send_response(reply.status)
+        for name, value in reply.headers.items():
+            self.send_header(name, value)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()

@@ -12,13 +12,14 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import MappingProxyType
+from typing import Any
 
 from gpudev.domain.capacity import Node
 from gpudev.domain.errors import ClusterUnavailable
 from gpudev.domain.idle import Signal, Usage
 from gpudev.domain.names import NodeName, ReservationId
 from gpudev.domain.notices import Notice
-from gpudev.domain.server import ObservedServer, ServerPhase, ServerSpec, SshAddress
+from gpudev.domain.server import ObservedMember, ObservedServer, ServerPhase, ServerSpec, SshAddress
 from gpudev.ports.cluster import ClusterChange, Snapshot
 
 
@@ -50,9 +51,11 @@ class SimulatedCluster:
         self._check()
         if spec.reservation_id not in self.servers:
             uid = f"uid-{next(self._numbers)}"
-            self.sizes[spec.reservation_id] = max(1, spec.gpu_count)
-            starting = ObservedServer(spec.reservation_id, uid, spec.node, ServerPhase.STARTING)
-            self.servers[spec.reservation_id] = starting
+            self.sizes[spec.reservation_id] = max(1, spec.gpus_per_node)
+            members = tuple(
+                ObservedMember(node, ServerPhase.STARTING, rank) for rank, node in enumerate(spec.nodes)
+            )
+            self.servers[spec.reservation_id] = ObservedServer(spec.reservation_id, uid, members)
             self.created.append(spec.reservation_id)
 
     async def delete_server(self, reservation_id: ReservationId, uid: str) -> None:
@@ -81,27 +84,28 @@ class SimulatedCluster:
     # What happens to servers by itself
 
     def become_ready(self, reservation_id: ReservationId) -> None:
-        self._change(
-            reservation_id, phase=ServerPhase.READY, address=SshAddress("10.0.0.1", 30000), detail=""
-        )
+        address = SshAddress("10.0.0.1", 30000)
+        self._change_members(reservation_id, phase=ServerPhase.READY, address=address, detail="")
 
     def become(self, reservation_id: ReservationId, phase: ServerPhase, detail: str = "") -> None:
-        self._change(reservation_id, phase=phase, detail=detail)
+        self._change_members(reservation_id, phase=phase, detail=detail)
 
     def run_out_of_memory(self, reservation_id: ReservationId, now: datetime) -> None:
         if server := self.servers.get(reservation_id):
-            self._change(reservation_id, oom_kills=server.oom_kills + 1, last_oom_at=now)
+            more = server.oom_kills + 1
+            self.servers[reservation_id] = replace(server, oom_kills=more, last_oom_at=now)
 
     def remove(self, reservation_id: ReservationId) -> None:
         if self.servers.pop(reservation_id, None):
             self.has_room_changed = True
 
-    def _change(self, reservation_id: ReservationId, **changes: object) -> None:
+    def _change_members(self, reservation_id: ReservationId, **changes: Any) -> None:
         if server := self.servers.get(reservation_id):
-            self.servers[reservation_id] = replace(server, **changes)  # type: ignore[arg-type]  # fields of it
+            members = tuple(replace(member, **changes) for member in server.members)
+            self.servers[reservation_id] = replace(server, members=members)
 
     def _free(self, node: NodeName) -> int:
-        on_it = (one for one, server in self.servers.items() if server.node == node)
+        on_it = (one for one, server in self.servers.items() if node in server.nodes)
         return self.slots[node] - sum(self.sizes.get(one, 1) for one in on_it)
 
     def _check(self) -> None:

@@ -59,7 +59,7 @@ def test_a_ratio_compares_each_round_with_its_own_floor() -> None:
     for subject, rates in {"get": (50, 10, 90), "get: one statement": (100, 100, 100)}.items():
         for rate in rates:
             found.add(subject, (1.0, [0.001] * rate))
-    assert found.ratio(api_findings.GOALS[0]) == 0.5
+    assert found.ratios(api_findings.GOALS[0]) == [0.1, 0.5, 0.9]
     assert found.subjects["get"].rate == 50
 
 

@@ -9,12 +9,12 @@ from fastapi import APIRouter, Header, Query, Response
 from gpudev.api.context import App, Caller
 from gpudev.api.encoding import json_response
 from gpudev.api.jobs import JobId
-from gpudev.api.problems import problems
+from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.app.extend import ExtensionRequest
 from gpudev.domain.reservation import OperationKind, OperationStatus
 from gpudev.wire.jobs import ActionResponse, ExtendRequest, JobUsage, KeepRequest, UsagePoint
 
-router = APIRouter(prefix="/v1", tags=["jobs"])
+router = APIRouter(prefix="/v1", tags=["jobs"], responses=OF_EVERY_CALLER)
 
 IdempotencyKey = Annotated[
     str | None, Header(max_length=200, description="Any text of one's own that means this very request.")

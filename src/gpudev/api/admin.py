@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
 from gpudev.api.context import App, Caller
 from gpudev.api.encoding import json_response
-from gpudev.api.problems import problems
+from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.app.admin import Anchor, Verification
 from gpudev.domain.audit import AuditRecord
 from gpudev.domain.errors import Invalid
@@ -33,7 +33,9 @@ async def only_admins(app: App, caller: Caller, request: Request) -> None:
     await app.admin.check(caller, request.url.path)
 
 
-router = APIRouter(prefix="/v1/admin", tags=["admin"], dependencies=[Depends(only_admins)])
+router = APIRouter(
+    prefix="/v1/admin", tags=["admin"], dependencies=[Depends(only_admins)], responses=OF_EVERY_CALLER
+)
 
 
 @router.get("/users", response_model=UserList)

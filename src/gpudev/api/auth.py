@@ -10,15 +10,18 @@ from pydantic import Field
 
 from gpudev.api.context import Address, App
 from gpudev.api.descriptions import described
-from gpudev.api.encoding import json_response
-from gpudev.api.problems import problems
+from gpudev.api.encoding import secret_response
+from gpudev.api.problems import OF_EVERY_ROUTE, problems
+from gpudev.app.application import Application
+from gpudev.app.aws_login import AwsKey, AwsLogin
 from gpudev.app.login import IssuedKey, LoginOrigin, LoginProof
 from gpudev.domain.errors import NotFound
+from gpudev.ports.github import GitHubProof
 from gpudev.ports.identity import AwsCredentials, Evidence, SignedRequest
 from gpudev.wire.cluster import LocalLoginRequest, LoginResponse
-from gpudev.wire.identity import SignedLogin
+from gpudev.wire.identity import GitHubChallenge, GitHubChallengeRequest, SignedLogin, StsRequest
 
-router = APIRouter(prefix="/v1/auth", tags=["identity"])
+router = APIRouter(prefix="/v1/auth", tags=["identity"], responses=OF_EVERY_ROUTE)
 
 # They go into headers of HTTP, so nothing that could end a header may be in them.
 AccessKeyId = Annotated[str, Field(min_length=16, max_length=128, pattern=r"^[A-Za-z0-9_]+$")]
@@ -52,34 +55,68 @@ async def local_login(app: App, address: Address, body: LocalLoginRequest) -> Re
 
 @router.post("/aws-login", response_model=LoginResponse, responses=problems(400, 401, 403, 404, 413, 429))
 async def aws_login(app: App, address: Address, body: SignedLogin | CredentialsLogin) -> Response:
-    """Log in as whoever AWS says one is: by a signed request, or by the credentials themselves."""
+    """Log in as whoever AWS says one is: by a signed request, or by the credentials themselves.
+
+    Where the operator wants to know who one is at GitHub, a first login is answered 403
+    `github_proof_needed`, and comes again with a `github_proof`.
+    """
+    log_in, origin = _aws_login_of(app), LoginOrigin("aws", address)
+    async with app.guard_login(origin):
+        given = await log_in(_evidence_of(body), origin, _proof_of(body))
+    return _answer(given.key, log_in.issue_key.ttl_hours, given)
+
+
+@router.post(
+    "/github-challenge", response_model=GitHubChallenge, responses=problems(400, 401, 403, 404, 413, 429)
+)
+async def github_challenge(app: App, address: Address, body: GitHubChallengeRequest) -> Response:
+    """Something to sign with an SSH key that one has published at GitHub, for the next `aws-login`."""
+    log_in = _aws_login_of(app)
+    async with app.guard_login(LoginOrigin("github", address)):
+        given = await log_in.give_challenge(_signed_request_of(body.sts_request), body.github_user or "")
+    answer = GitHubChallenge(
+        challenge=given.challenge,
+        github_user=given.github_user,
+        public_keys=list(given.public_keys),
+        expires_at=given.expires_at,
+    )
+    return secret_response(answer)
+
+
+def _aws_login_of(app: Application) -> AwsLogin:
     if app.aws_login is None:
         raise NotFound(
             "AWS login is off: this server runs on one machine, for its owner.",
             hint="Operators turn it on by naming the accounts that may log in with ALLOWED_AWS_ACCOUNTS.",
             code="aws_login_off",
         )
-    origin = LoginOrigin("aws", address)
-    async with app.guard_login(origin):
-        given = await app.aws_login(_evidence_of(body), origin)
-    return _answer(given.key, app.aws_login.issue_key.ttl_hours, given.arn)
+    return app.aws_login
 
 
 def _evidence_of(body: SignedLogin | CredentialsLogin) -> Evidence:
     if isinstance(body, SignedLogin):
-        request = body.sts_request
-        return SignedRequest(request.url, request.headers, request.body)
+        return _signed_request_of(body.sts_request)
     return AwsCredentials(body.aws_access_key_id, body.aws_secret_access_key, body.aws_session_token)
 
 
-def _answer(key: IssuedKey, ttl_hours: int, aws_arn: str | None = None) -> Response:
+def _signed_request_of(request: StsRequest) -> SignedRequest:
+    return SignedRequest(request.url, request.headers, request.body)
+
+
+def _proof_of(body: SignedLogin | CredentialsLogin) -> GitHubProof | None:
+    given = body.github_proof if isinstance(body, SignedLogin) else None
+    return GitHubProof(given.challenge, given.signature) if given else None
+
+
+def _answer(key: IssuedKey, ttl_hours: int, by_aws: AwsKey | None = None) -> Response:
     answer = LoginResponse(
         api_key=key.api_key,
         key_prefix=key.prefix,
         user_id=key.user.user_id,
         username=key.user.username,
-        aws_arn=aws_arn,
+        aws_arn=by_aws.arn if by_aws else None,
+        github_user=by_aws.github_user if by_aws else None,
         expires_at=key.expires_at,
         ttl_hours=ttl_hours,
     )
-    return json_response(answer, headers={"Cache-Control": "no-store"})
+    return secret_response(answer)

@@ -7,11 +7,12 @@ from fastapi import APIRouter, Request, Response
 from gpudev.api import views
 from gpudev.api.context import App, Caller, Visitor, application_of
 from gpudev.api.encoding import json_response
+from gpudev.api.problems import OF_EVERY_CALLER
 from gpudev.domain.lifecycle import Status
 from gpudev.ports.store import StatusCount
 from gpudev.wire.cluster import AvailabilityResponse, ClusterStatus, QueueEntry, QueueResponse, WhoAmI
 
-router = APIRouter(prefix="/v1", tags=["cluster"])
+router = APIRouter(prefix="/v1", tags=["cluster"], responses=OF_EVERY_CALLER)
 
 _NONE = StatusCount(0, 0)
 

@@ -19,6 +19,11 @@ def json_response(value: object, status_code: int = 200, headers: dict[str, str]
     return Response(encode(value), status_code, headers=headers, media_type="application/json")
 
 
+def secret_response(value: object) -> Response:
+    """An answer with a secret in it, which nobody on the way may keep."""
+    return json_response(value, headers={"Cache-Control": "no-store"})
+
+
 def _without_none(value: Any) -> dict[str, object]:
     names = _NAMES.get(type(value)) or _learn_names(type(value))
     pairs = ((name, getattr(value, name)) for name in names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from datetime import timedelta
 
 import structlog
 from fastapi import FastAPI, Request, Response
@@ -31,7 +32,7 @@ STATUS_OF: dict[type[errors.GpuDevError], int] = {
     errors.Defect: 500,
 }
 
-_RETRY_AFTER_SECONDS = "2"
+_RETRY_AFTER = timedelta(seconds=2)
 _CODES_OF_HTTP = {404: "not_found", 405: "method_not_allowed"}
 
 _FORMS = frozenset(kind.__name__ for kind in list_wire_types())
@@ -57,10 +58,9 @@ async def _answer_known(_request: Request, error: Exception) -> Response:
         raise error
     status = status_of(error)
     headers = {}
-    if status == 503:  # noqa: PLR2004 - the status itself
-        headers["Retry-After"] = _RETRY_AFTER_SECONDS
-    if isinstance(error, errors.TooManyRequests):
-        headers["Retry-After"] = str(max(1, math.ceil(error.retry_after.total_seconds())))
+    if isinstance(error, errors.Unavailable | errors.TooManyRequests):
+        wait = error.retry_after or _RETRY_AFTER
+        headers["Retry-After"] = str(max(1, math.ceil(wait.total_seconds())))
     if status == 401:  # noqa: PLR2004 - the status itself
         headers["WWW-Authenticate"] = "Bearer"
     return json_response(ErrorBody(detail=error.message, code=error.code, hint=error.hint), status, headers)

@@ -7,10 +7,11 @@ from fastapi import APIRouter, Response
 from gpudev import __version__
 from gpudev.api.context import App
 from gpudev.api.encoding import json_response
+from gpudev.api.problems import OF_EVERY_ROUTE
 from gpudev.domain.errors import StoreUnavailable
 from gpudev.wire.cluster import Health
 
-router = APIRouter(tags=["health"])
+router = APIRouter(tags=["health"], responses=OF_EVERY_ROUTE)
 
 
 @router.get("/", include_in_schema=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
@@ -11,8 +11,9 @@ from fastapi.responses import StreamingResponse
 
 from gpudev.api import views
 from gpudev.api.context import App, Caller, Visitor, application_of
+from gpudev.api.documents import documents_of
 from gpudev.api.encoding import encode, json_response
-from gpudev.api.problems import problems
+from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.app.application import Application
 from gpudev.domain.errors import GpuDevError, Invalid
 from gpudev.domain.lifecycle import Status
@@ -26,7 +27,7 @@ from gpudev.wire.jobs import (
     OperationDetail,
 )
 
-router = APIRouter(prefix="/v1", tags=["jobs"])
+router = APIRouter(prefix="/v1", tags=["jobs"], responses=OF_EVERY_CALLER)
 
 JobId = Annotated[
     str, Path(description="The full id, the name of a reservation, or 4 or more first characters of the id.")
@@ -53,10 +54,14 @@ async def list_jobs(
         # The answer says what there is to choose from, and only those who may know are told.
         await app.admit(visitor)
         raise
-    page = await app.list_jobs(visitor, query, user)
-    now = app.clock.now()
-    jobs = [views.job_detail(reservation, app, now) for reservation in page.reservations]
-    return json_response({"jobs": jobs, "total": page.total, "limit": limit, "offset": offset})
+    jobs: Sequence[object]
+    if query.wants_all and user is None:
+        marked = await app.list_jobs.marks(visitor, limit, offset)
+        jobs, total = await documents_of(request).of(marked.marks), marked.total
+    else:
+        page, now = await app.list_jobs(visitor, query, user), app.clock.now()
+        jobs, total = [views.job_detail(each, app, now) for each in page.reservations], page.total
+    return json_response({"jobs": jobs, "total": total, "limit": limit, "offset": offset})
 
 
 @router.get("/jobs/{job_id}", response_model=JobDetail, responses=problems(404, 409))

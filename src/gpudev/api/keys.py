@@ -7,11 +7,11 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Response
 
 from gpudev.api.context import App, Caller
-from gpudev.api.encoding import json_response
-from gpudev.api.problems import problems
+from gpudev.api.encoding import json_response, secret_response
+from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.wire.keys import KeyInfo, KeyList, RevokedKey, RotatedKey
 
-router = APIRouter(prefix="/v1/keys", tags=["identity"])
+router = APIRouter(prefix="/v1/keys", tags=["identity"], responses=OF_EVERY_CALLER)
 
 Prefix = Annotated[str, Path(description="The first 8 characters of the key.")]
 
@@ -27,7 +27,7 @@ async def rotate_key(app: App, caller: Caller) -> Response:
         username=key.user.username,
         expires_at=key.expires_at,
     )
-    return json_response(answer, headers={"Cache-Control": "no-store"})
+    return secret_response(answer)
 
 
 @router.get("", response_model=KeyList)

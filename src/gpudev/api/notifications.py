@@ -6,12 +6,12 @@ from fastapi import APIRouter, Response
 
 from gpudev.api.context import App, Caller
 from gpudev.api.encoding import json_response
-from gpudev.api.problems import problems
+from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.app.application import Application
 from gpudev.domain.notification import Target, TargetKind
 from gpudev.wire.notifications import NotificationChoice, NotificationSettings, NotificationTest
 
-router = APIRouter(prefix="/v1/me/notifications", tags=["notifications"])
+router = APIRouter(prefix="/v1/me/notifications", tags=["notifications"], responses=OF_EVERY_CALLER)
 
 
 @router.get("", response_model=NotificationSettings)

@@ -36,5 +36,5 @@ def problems(*statuses: int) -> Responses:
 
 
 OF_EVERY_ROUTE = problems(422, 500, 503)
-OF_EVERY_CALLER = problems(401, 403, 429)
+OF_EVERY_CALLER = OF_EVERY_ROUTE | problems(401, 403, 429)
 """What a route answers that wants an API key."""

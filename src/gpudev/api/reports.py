@@ -10,11 +10,13 @@ from fastapi import APIRouter, Depends, Query, Response
 from gpudev.api.admin import only_admins
 from gpudev.api.context import App, Caller
 from gpudev.api.encoding import json_response
-from gpudev.api.problems import problems
+from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.ports.reports import ReportKey
 from gpudev.wire.reports import UsageRow, UsageTable
 
-router = APIRouter(prefix="/v1/admin", tags=["admin"], dependencies=[Depends(only_admins)])
+router = APIRouter(
+    prefix="/v1/admin", tags=["admin"], dependencies=[Depends(only_admins)], responses=OF_EVERY_CALLER
+)
 
 
 @router.get("/usage", response_model=UsageTable, responses=problems(400))

@@ -10,14 +10,14 @@ from pydantic import Discriminator, Tag
 
 from gpudev.api.context import App, Caller
 from gpudev.api.encoding import json_response
-from gpudev.api.problems import problems
+from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.api.submit_0_3 import NO_CUSTOM_IMAGE, read_0_3
 from gpudev.app.reserve import ReserveRequest
 from gpudev.domain.errors import Invalid
 from gpudev.domain.expiry import duration_of
 from gpudev.wire.jobs import SubmitRequest, SubmitRequest03, SubmitResponse
 
-router = APIRouter(prefix="/v1", tags=["jobs"])
+router = APIRouter(prefix="/v1", tags=["jobs"], responses=OF_EVERY_CALLER)
 
 NOT_SUPPORTED_YET = (
     "image",
@@ -27,7 +27,6 @@ NOT_SUPPORTED_YET = (
     "disk_size_gb",
     "jupyter_enabled",
     "recreate_env",
-    "distributed",
     "node_labels",
     "command",
     "start_at",
@@ -101,6 +100,7 @@ def _read(body: SubmitRequest, client_version: str) -> ReserveRequest:
         gpu_count=body.gpu_count,
         duration=duration_of(body.duration_hours),
         name=body.name or "",
+        distributed=body.distributed or False,
         env_vars=body.env_vars,
         ssh_public_keys=tuple(body.ssh_public_keys),
         github_user=body.github_user or "",

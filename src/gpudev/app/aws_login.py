@@ -1,4 +1,7 @@
-"""Log in by AWS: whoever AWS says somebody is, if that account and role may come in."""
+"""Log in by AWS: whoever AWS says somebody is, if that account and role may come in.
+
+Where the operator wants it, GitHub is asked as well; see `app.github_check`.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,12 @@ from dataclasses import dataclass
 
 import structlog
 
+from gpudev.app.github_check import GitHubCheck, GivenChallenge
 from gpudev.app.login import IssuedKey, IssueKey, LoginOrigin
 from gpudev.domain.errors import NotAllowed, NotFound, Unauthenticated
 from gpudev.domain.identity import AccessPolicy, Identity
 from gpudev.ports.clock import Clock
+from gpudev.ports.github import GitHubProof
 from gpudev.ports.identity import AwsCredentials, Evidence, Identities, IdentityProvider, OneTimeProof
 from gpudev.ports.store import User, Users
 
@@ -54,6 +59,8 @@ class AwsLoginRules:
 class AwsKey:
     key: IssuedKey
     arn: str
+    github_user: str | None = None
+    """Who one is at GitHub, where that is looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +72,30 @@ class AwsLogin:
     identities: Identities
     issue_key: IssueKey
     clock: Clock
+    github: GitHubCheck | None = None
+    """None where nobody asks who somebody is at GitHub."""
 
-    async def __call__(self, evidence: Evidence, origin: LoginOrigin) -> AwsKey:
+    async def __call__(
+        self, evidence: Evidence, origin: LoginOrigin, proof: GitHubProof | None = None
+    ) -> AwsKey:
+        identity, user = await self._identify(evidence)
+        github_user = await self.github(user, proof, origin) if self.github else None
+        key = await self.issue_key(user, origin)
+        _log.info("aws_login", username=user.username, arn=identity.arn, github_user=github_user)
+        return AwsKey(key, identity.arn, github_user)
+
+    async def give_challenge(self, evidence: Evidence, github_user: str) -> GivenChallenge:
+        """Something to sign, for who AWS says they are and claims to be this GitHub user."""
+        if self.github is None:
+            raise NotFound(
+                "This server does not ask who somebody is at GitHub.",
+                hint="Log in with: gpu-dev login",
+                code="github_check_off",
+            )
+        _identity, user = await self._identify(evidence)
+        return await self.github.give_challenge(user, github_user)
+
+    async def _identify(self, evidence: Evidence) -> tuple[Identity, User]:
         policy = AccessPolicy(await self.accounts.get(), self.rules.role)
         if isinstance(evidence, AwsCredentials) and not self.rules.accepts_credentials:
             raise NotAllowed(
@@ -78,9 +107,7 @@ class AwsLogin:
         if finding.proof is not None:
             await self._spend(finding.proof)
         policy.check(finding.identity)
-        key = await self.issue_key(await self._admit(finding.identity), origin)
-        _log.info("aws_login", username=key.user.username, arn=finding.identity.arn)
-        return AwsKey(key, finding.identity.arn)
+        return finding.identity, await self._admit(finding.identity)
 
     async def _spend(self, proof: OneTimeProof) -> None:
         if not await self.users.use_proof(proof.fingerprint, self.clock.now(), proof.expires_at):

@@ -24,6 +24,11 @@ class Cancel:
         operation_id = OperationId(str(uuid.uuid4()))
         entry = caller.entry(AuditAction.CANCEL, reservation.id, detail=f"Of {reservation.username}.")
         await self.operations.request(
-            operation_id, reservation, OperationKind.CANCEL, self.clock.now(), (entry,)
+            operation_id,
+            reservation,
+            OperationKind.CANCEL,
+            self.clock.now(),
+            (entry,),
+            is_by_admin=caller.user_id != reservation.user_id,
         )
         return operation_id

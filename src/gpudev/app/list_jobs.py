@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from gpudev.app.admit import Admit, Visitor
 from gpudev.app.jobs_of import JobsOf
 from gpudev.domain.lifecycle import TERMINAL
-from gpudev.ports.store import History, ListQuery, Page, Reservations
+from gpudev.ports.store import History, ListQuery, MarkedPage, Page, Reservations
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +27,12 @@ class ListJobs:
             return page
         owner = await self.jobs_of(await self.admit(visitor), username)
         return await (history or self.reservations).list_page(replace(query, user_id=owner))
+
+    async def marks(self, visitor: Visitor, limit: int, offset: int) -> MarkedPage:
+        """All of one's own, whatever their status and type, by their marks alone."""
+        user, page = await self.reservations.list_marks_for_key(visitor.key, limit, offset)
+        self.admit.check(visitor, user)
+        return page
 
 
 def is_history(query: ListQuery) -> bool:

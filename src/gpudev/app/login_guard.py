@@ -15,7 +15,7 @@ from datetime import timedelta
 from gpudev.app.limits import origin_of
 from gpudev.app.login import LoginOrigin
 from gpudev.domain.audit import AuditAction, AuditEntry, AuditOutcome, tidy
-from gpudev.domain.errors import NotAllowed, TooManyRequests, Unauthenticated
+from gpudev.domain.errors import NotAllowed, ProofNeeded, TooManyRequests, Unauthenticated
 from gpudev.domain.limits import NO_WAIT, find_wait
 from gpudev.ports.api_keys import LoginFailures
 from gpudev.ports.audit import AuditLog
@@ -37,7 +37,9 @@ class LoginGuard:
         try:
             yield
         except (Unauthenticated, NotAllowed) as error:
-            await self.failures.count(origin_of(origin.address), self.clock.now(), self.window)
+            # Who is asked for one more proof has shown who they are: that is the way of a first login.
+            if not isinstance(error, ProofNeeded):
+                await self.failures.count(origin_of(origin.address), self.clock.now(), self.window)
             await self.audit.write(_failed(origin, error.message))
             raise
 

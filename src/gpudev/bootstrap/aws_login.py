@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpudev.app.aws_login import AllowedAccounts, AwsLogin, AwsLoginRules
 from gpudev.app.login import IssueKey, LocalLogin
 from gpudev.bootstrap.foundation import Stores
+from gpudev.bootstrap.github_check import make_github_check
 from gpudev.ports.clock import Clock
 from gpudev.settings import Settings
 
@@ -22,7 +23,8 @@ def make_aws_login(
     from gpudev.adapters.aws.identity import AwsIdentityProvider, StsAccess  # noqa: PLC0415 - see above
 
     access = StsAccess(aws.region, aws.sts_endpoint.rstrip("/"))
-    provider = AwsIdentityProvider(access, _public_names(settings))
+    names = _public_names(settings)
+    provider = AwsIdentityProvider(access, names)
     return AwsLogin(
         provider=provider,
         accounts=AllowedAccounts(aws.accounts, provider),
@@ -35,6 +37,7 @@ def make_aws_login(
         identities=stores.identities,
         issue_key=IssueKey(stores.users, clock, settings.api.key_ttl_hours),
         clock=clock,
+        github=make_github_check(settings.github, stores, clock, names),
     )
 
 

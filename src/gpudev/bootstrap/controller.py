@@ -15,6 +15,7 @@ from gpudev.adapters.webhook.notifier import WebhookNotifier
 from gpudev.app.controllers.admission import AdmissionController
 from gpudev.app.controllers.execute import Executor, FaultPoint, no_fault
 from gpudev.app.controllers.notifying import SendNotifications
+from gpudev.app.controllers.pruning import Pruning
 from gpudev.app.controllers.reservations import ReservationController, Rules
 from gpudev.app.controllers.run import Controllers, Sources
 from gpudev.app.controllers.sampling import Sampler
@@ -59,11 +60,14 @@ async def _serve_controller(settings: Settings) -> None:
                 await admission.turn(gpu_type)
             tell_ready(settings.process.ready_fd)
             _on_termination(controllers.stop)
-            chores = (make_sampler(settings, stores, cluster), make_sending(settings, stores))
-            tasks = [asyncio.create_task(chore.run()) for chore in chores]
-            try:
+            chores = (
+                make_sampler(settings, stores, cluster),
+                make_sending(settings, stores),
+                Pruning(stores.leftovers, SystemClock()),
+            )
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(chore.run()) for chore in chores]
                 await controllers.run()
-            finally:
                 for task in tasks:
                     task.cancel()
 

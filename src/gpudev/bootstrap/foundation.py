@@ -17,11 +17,13 @@ from gpudev.adapters.local.sandbox.isolation import Isolation, probe_isolation
 from gpudev.adapters.postgres.admissions import PostgresAdmissions
 from gpudev.adapters.postgres.api_keys import PostgresApiKeys, PostgresLoginFailures
 from gpudev.adapters.postgres.audit import PostgresAuditLog
+from gpudev.adapters.postgres.github_bindings import PostgresGitHubBindings
 from gpudev.adapters.postgres.github_keys import PostgresGitHubKeys
 from gpudev.adapters.postgres.gpu_types import PostgresGpuTypes
 from gpudev.adapters.postgres.health import PostgresHealth
 from gpudev.adapters.postgres.history import PostgresHistory
 from gpudev.adapters.postgres.identities import PostgresIdentities
+from gpudev.adapters.postgres.leftovers import PostgresLeftovers
 from gpudev.adapters.postgres.migrate import migrate
 from gpudev.adapters.postgres.notifications import PostgresNotifications
 from gpudev.adapters.postgres.operations import PostgresOperations
@@ -59,9 +61,11 @@ class Stores:
     users: PostgresUsers
     identities: PostgresIdentities
     github_keys: PostgresGitHubKeys
+    github_bindings: PostgresGitHubBindings
     api_keys: PostgresApiKeys
     login_failures: PostgresLoginFailures
     audit: PostgresAuditLog
+    leftovers: PostgresLeftovers
     queue: PgmqQueue
     signals: PostgresSignals
     health: PostgresHealth
@@ -83,9 +87,11 @@ class Stores:
             users=PostgresUsers(database),
             identities=PostgresIdentities(database),
             github_keys=PostgresGitHubKeys(database),
+            github_bindings=PostgresGitHubBindings(database),
             api_keys=PostgresApiKeys(database),
             login_failures=PostgresLoginFailures(database),
             audit=PostgresAuditLog(database),
+            leftovers=PostgresLeftovers(database),
             queue=PgmqQueue(database),
             signals=PostgresSignals(database.dsn),
             health=PostgresHealth(database),

@@ -5,7 +5,8 @@ The configuration is `gpu-dev/config.json` in the XDG configuration folder:
     {"environment": "local",
      "environments": {"local": {"api_url": "http://127.0.0.1:8321", "login_file": "/path/to/login"}}}
 
-The address is looked for in `GPU_DEV_API_URL`, then in the chosen environment, then in a plain `api_url`.
+The address is looked for in `GPU_DEV_API_URL`, then in the chosen environment, then in a plain `api_url`; the
+name at GitHub in `GPU_DEV_GITHUB_USER`, then in `github_user`.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ class Surroundings:
     wants_plain_output: bool = False
     """No colour and no moving lines: `NO_COLOR` or `CI` is set, or the terminal is a dumb one."""
     aws: AwsPlace = AwsPlace()
+    github_user: str | None = None
 
     @property
     def state_dir(self) -> Path:
@@ -70,6 +72,8 @@ class Target:
     login_file: Path | None = None
     """Of a server on this machine. Without it, one logs in by AWS."""
     aws: AwsPlace = AwsPlace()
+    github_user: str | None = None
+    """Who the user is at GitHub, for servers that want to know."""
 
 
 def read_surroundings(environ: Mapping[str, str] = os.environ) -> Surroundings:
@@ -85,16 +89,19 @@ def read_surroundings(environ: Mapping[str, str] = os.environ) -> Surroundings:
             region=environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION") or DEFAULT_REGION,
             sts_endpoint=environ.get("AWS_ENDPOINT_URL_STS") or None,
         ),
+        github_user=environ.get("GPU_DEV_GITHUB_USER") or None,
     )
 
 
 def find_target(surroundings: Surroundings) -> Target:
     """The server that the user means."""
-    return replace(_find_described(surroundings), aws=surroundings.aws)
-
-
-def _find_described(surroundings: Surroundings) -> Target:
     content = read_json_object(surroundings.config_file)
+    kept = content.get("github_user")
+    github_user = surroundings.github_user or (kept if isinstance(kept, str) else None)
+    return replace(_find_described(content, surroundings), aws=surroundings.aws, github_user=github_user)
+
+
+def _find_described(content: Mapping[str, Any], surroundings: Surroundings) -> Target:
     targets = _list_environments(content, surroundings.config_file)
     if surroundings.api_url:
         return _target_at(normalise_url(surroundings.api_url), targets)
@@ -142,6 +149,12 @@ def write_environment(
     }
     write_private(config_file, json.dumps(content, indent=2) + "\n")
     return before if isinstance(before, str) else None
+
+
+def write_github_user(github_user: str, surroundings: Surroundings) -> None:
+    """Remember who the user is at GitHub; everything else is kept."""
+    content = {**read_json_object(surroundings.config_file), "github_user": github_user}
+    write_private(surroundings.config_file, json.dumps(content, indent=2) + "\n")
 
 
 def normalise_url(url: str) -> str:

@@ -101,13 +101,16 @@ _BY_STATUS: dict[int, type[ClientError]] = {
 }
 
 
-def error_of(status: int, body: bytes) -> ClientError:
+def error_of(status: int, body: bytes, retry_after: float | None = None) -> ClientError:
     """The error that an answer with this status stands for."""
     content = _parse(body)
     code = str(content.get("code", ""))
     kind = _BY_CODE.get(code) or _BY_STATUS.get(status, ServerFailed)
     message = _sentence(content.get("detail")) or f"The server answered with HTTP status {status}."
-    return kind(message, hint=str(content.get("hint", "")), code=code)
+    hint = str(content.get("hint", ""))
+    if kind is TooManyRequests and retry_after is not None:
+        hint = f"Try again in {retry_after:.0f} seconds."
+    return kind(message, hint=hint, code=code)
 
 
 def _parse(body: bytes) -> dict[str, Any]:

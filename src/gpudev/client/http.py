@@ -1,8 +1,10 @@
 """HTTP/1.1 over one kept connection, with time limits and careful repeats.
 
 Only requests that may be repeated are: those that change nothing, those that do the same when done twice,
-and a submit that carries an `Idempotency-Key`. Everything that can go wrong on the way is `Unreachable`;
-an answer with any status is a `Response`.
+and a submit that carries an `Idempotency-Key`. A server that says when to ask again (`Retry-After`) is asked
+then, if that is soon; the number of repeats is small in any case.
+
+Everything that can go wrong on the way is `Unreachable`; an answer with any status is a `Response`.
 """
 
 from __future__ import annotations
@@ -23,8 +25,11 @@ from gpudev.client.errors import Unreachable
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 30.0
 REPEAT_PAUSES = (0.1, 0.4)
+LONGEST_PAUSE = 15.0
+"""A server that wants a longer one is not waited for: the user is told instead."""
 TEMPORARY = frozenset({502, 503, 504})
 """Statuses that often pass: something on the way, or behind the server, is starting."""
+TOO_MANY_REQUESTS = 429
 
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
 
@@ -42,6 +47,8 @@ class Request:
 class Response:
     status: int
     body: bytes
+    retry_after: float | None = None
+    """In how many seconds to ask again, where the server says so."""
 
     @property
     def is_ok(self) -> bool:
@@ -59,7 +66,7 @@ class Stream:
     def read(self) -> Response:
         """The whole of it, for an answer that turned out to be an error."""
         with self._server.translated_errors():
-            return Response(self.status, self._response.read())
+            return _read(self._response)
 
     def lines(self) -> Iterator[str]:
         while line := self._next_line():
@@ -111,7 +118,8 @@ class Http:
                 if pause is None:
                     raise
             else:
-                if pause is None or response.status not in TEMPORARY:
+                pause = _choose_pause(response, pause)
+                if pause is None:
                     return response
             time.sleep(pause)
 
@@ -146,8 +154,7 @@ class Http:
             with self.translated_errors():
                 if self._kept is None:
                     self._kept = self._connect()
-                answer = self._ask(self._kept, request)
-                response = Response(answer.status, answer.read())
+                response = _read(self._ask(self._kept, request))
         except Unreachable:
             self.close()
             raise
@@ -179,6 +186,20 @@ class Http:
         return Unreachable(
             f"The gpu-dev server at {self._api_url} does not answer: {_reason(error)}.", hint=hint
         )
+
+
+def _read(answer: http.client.HTTPResponse) -> Response:
+    given = answer.getheader("Retry-After", "")
+    return Response(answer.status, answer.read(), float(given) if given.isdecimal() else None)
+
+
+def _choose_pause(response: Response, planned: float | None) -> float | None:
+    """How long to wait before the same is asked again; None if it is not to be asked again."""
+    if planned is None or response.status not in TEMPORARY | {TOO_MANY_REQUESTS}:
+        return None
+    if response.retry_after is None:
+        return planned if response.status in TEMPORARY else None
+    return max(planned, response.retry_after) if response.retry_after <= LONGEST_PAUSE else None
 
 
 def _reason(error: Exception) -> str:

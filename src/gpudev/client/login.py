@@ -1,7 +1,8 @@
 """Logging in: to a server on this machine by proof that we can read a file of its owner, elsewhere by AWS.
 
 The file's contents never leave this process; see `wire.cluster.LocalLoginRequest` for the proof. Neither do
-AWS credentials; see `wire.identity.StsRequest`.
+AWS credentials; see `wire.identity.StsRequest`. Some servers want to know as well who one is at GitHub; see
+`client.github`.
 """
 
 from __future__ import annotations
@@ -9,30 +10,55 @@ from __future__ import annotations
 import hmac
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from gpudev.client import aws, codec
-from gpudev.client.config import Target
-from gpudev.client.errors import LoginFailed, Unreachable, error_of
+from gpudev.client.config import Surroundings, Target
+from gpudev.client.errors import LoginFailed, NotAllowed, Unreachable, error_of
 from gpudev.client.http import Http, Request
 from gpudev.wire.cluster import LocalLoginRequest, LoginResponse
+from gpudev.wire.identity import GitHubChallenge, GitHubChallengeRequest
+
+T = TypeVar("T")
 
 NONCE_BYTES = 16
+AWS_LOGIN = "/v1/auth/aws-login"
+WANTS_GITHUB = frozenset({"github_proof_needed", "github_proof_expired"})
 
 
-def log_in(http: Http, target: Target) -> LoginResponse:
+def log_in(http: Http, target: Target, surroundings: Surroundings) -> LoginResponse:
     """By the login file where the environment has one, else by AWS."""
     if target.login_file is not None:
         proof = prove(_read_secret(target.login_file), http.authority, int(time.time()))
-        return _send(http, "/v1/auth/local-login", proof)
-    return _send(http, "/v1/auth/aws-login", aws.sign_login(http.host, target.aws))
+        return _send(LoginResponse, http, "/v1/auth/local-login", proof)
+    try:
+        return _send(LoginResponse, http, AWS_LOGIN, aws.sign_login(http.host, target.aws))
+    except NotAllowed as error:
+        if error.code not in WANTS_GITHUB:
+            raise
+    return _log_in_with_github(http, target, surroundings)
 
 
-def _send(http: Http, path: str, evidence: object) -> LoginResponse:
+def _log_in_with_github(http: Http, target: Target, surroundings: Surroundings) -> LoginResponse:
+    """Each of the two requests is signed for AWS anew: a signed request is good for once."""
+    # Late: it runs programs, and what that needs takes a while to load.
+    from gpudev.client import github  # noqa: PLC0415 - see above
+
+    asking = aws.sign_login(http.host, target.aws)
+    wanted = GitHubChallengeRequest(sts_request=asking.sts_request, github_user=target.github_user)
+    challenge = _send(GitHubChallenge, http, "/v1/auth/github-challenge", wanted)
+    proof = github.sign_challenge(challenge, http.host, surroundings)
+    login = replace(aws.sign_login(http.host, target.aws), github_proof=proof)
+    return _send(LoginResponse, http, AWS_LOGIN, login)
+
+
+def _send(kind: type[T], http: Http, path: str, evidence: object) -> T:
     response = http.send(Request("POST", path, codec.dumps(evidence).encode()))
     if not response.is_ok:
-        raise error_of(response.status, response.body)
-    return codec.loads(LoginResponse, response.body)
+        raise error_of(response.status, response.body, response.retry_after)
+    return codec.loads(kind, response.body)
 
 
 def prove(secret: bytes, authority: str, timestamp: int) -> LocalLoginRequest:

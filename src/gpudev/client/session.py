@@ -49,9 +49,10 @@ OK, UNAUTHENTICATED = 200, 401
 class Client:
     """A session with one server. Logs in by itself, when needed, and again when the key has ended."""
 
-    def __init__(self, target: Target, credentials: Credentials) -> None:
+    def __init__(self, target: Target, surroundings: Surroundings) -> None:
         self.target = target
-        self._credentials = credentials
+        self._surroundings = surroundings
+        self._credentials = Credentials(surroundings.credentials_file)
         self._http = Http(target.api_url)
         self._key: str | None = None
         self.admin = Admin(self)
@@ -64,7 +65,7 @@ class Client:
 
     def log_in(self) -> LoginResponse:
         """Log in anew, whatever key there is, and keep the new one. Other calls do it when they must."""
-        answer = log_in(self._http, self.target)
+        answer = log_in(self._http, self.target, self._surroundings)
         self._keep(answer.api_key, answer.expires_at)
         return answer
 
@@ -256,7 +257,7 @@ class Client:
 def connect(surroundings: Surroundings | None = None) -> Client:
     """A client of the server that the user's configuration names."""
     here = surroundings or read_surroundings()
-    return Client(find_target(here), Credentials(here.credentials_file))
+    return Client(find_target(here), here)
 
 
 def _job_path(reservation: str) -> str:
@@ -265,4 +266,4 @@ def _job_path(reservation: str) -> str:
 
 def _check(response: Response) -> None:
     if not response.is_ok:
-        raise error_of(response.status, response.body)
+        raise error_of(response.status, response.body, response.retry_after)

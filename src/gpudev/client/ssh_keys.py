@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 from gpudev.client.config import Surroundings
@@ -17,14 +18,35 @@ from gpudev.client.ssh import KEY_KINDS
 AGENT_SECONDS = 5.0
 
 
+@dataclass(frozen=True, slots=True)
+class KeyAtHand:
+    """A public key whose private half may be usable here."""
+
+    line: str
+    file: Path | None = None
+    """Where its public half lies; None for a key that only the agent has."""
+
+
 def collect_public_keys(surroundings: Surroundings) -> tuple[str, ...]:
     """Every public key to let in, each once; there is always one whose private half can be used here."""
     in_agent = _list_agent_keys()
     if not in_agent and not list_identity_files(surroundings):
         _make_own_key(own_key_file(surroundings))
+    return tuple(key.line for key in _combine(surroundings, in_agent))
+
+
+def list_keys_at_hand(surroundings: Surroundings) -> tuple[KeyAtHand, ...]:
+    """Those on disk and those of the agent, each once."""
+    return _combine(surroundings, _list_agent_keys())
+
+
+def _combine(surroundings: Surroundings, in_agent: tuple[str, ...]) -> tuple[KeyAtHand, ...]:
     files = (*_list_public_files(surroundings.ssh_dir), _public_half(own_key_file(surroundings)))
-    in_files = [key for file in files if (key := _read_public_key(file))]
-    return tuple({_without_comment(key): key for key in (*in_files, *in_agent)}.values())
+    in_files = [KeyAtHand(line, file) for file in files if (line := _read_public_key(file))]
+    found: dict[tuple[str, ...], KeyAtHand] = {}
+    for key in (*in_files, *map(KeyAtHand, in_agent)):
+        found.setdefault(_without_comment(key.line), key)
+    return tuple(found.values())
 
 
 def list_identity_files(surroundings: Surroundings) -> tuple[Path, ...]:

@@ -39,6 +39,8 @@ class AuditAction(StrEnum):
     KEY_ISSUED = "key_issued"
     KEY_ROTATED = "key_rotated"
     KEY_REVOKED = "key_revoked"
+    GITHUB_BOUND = "github_bound"
+    """A user has proved which GitHub user they are."""
     SUBMIT = "submit"
     CANCEL = "cancel"
     EXTEND = "extend"

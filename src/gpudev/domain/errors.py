@@ -5,6 +5,7 @@
     │   ├── Invalid          a value is out of its range or not a known choice
     │   ├── NotFound         no such thing, or it is somebody else's
     │   ├── NotAllowed       the caller may not do this
+    │   │   └── ProofNeeded  not before something more is shown; not to be counted against the caller
     │   ├── Unauthenticated  the caller has not shown who they are
     │   ├── Conflict         it clashes with what exists: a taken name, a disk in use
     │   ├── IllegalMove      the reservation is in a state that does not allow it
@@ -56,6 +57,10 @@ class NotAllowed(Rejected):
     default_code = "not_allowed"
 
 
+class ProofNeeded(NotAllowed):
+    default_code = "proof_needed"
+
+
 class Unauthenticated(Rejected):
     default_code = "unauthenticated"
 
@@ -82,6 +87,13 @@ class TooManyRequests(Rejected):
 
 class Unavailable(GpuDevError):
     default_code = "unavailable"
+
+    def __init__(
+        self, message: str, *, hint: str = "", code: str = "", retry_after: timedelta | None = None
+    ) -> None:
+        super().__init__(message, hint=hint, code=code)
+        self.retry_after = retry_after
+        """When it may work again, where that is known."""
 
 
 class StoreUnavailable(Unavailable):

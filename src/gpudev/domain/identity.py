@@ -13,6 +13,7 @@ from gpudev.domain.errors import Defect, NotAllowed
 
 _ARN_PARTS = 6
 _NOT_IN_A_USERNAME = re.compile(r"[^A-Za-z0-9._-]")
+_IDENTITY_CENTER_ROLE = re.compile(r"AWSReservedSSO_(?P<permission_set>.+)_[0-9a-f]{16}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class AccessPolicy:
 
     accounts: frozenset[str]
     role: str
+    """The name of a role, or of a permission set of IAM Identity Center."""
 
     def check(self, identity: Identity) -> None:
         if identity.account not in self.accounts:
@@ -43,12 +45,17 @@ class AccessPolicy:
                 hint="Log in with a profile of an account that may; see: aws sts get-caller-identity",
                 code="account_not_allowed",
             )
-        if identity.role != self.role:
+        if not self._has_role(identity):
             raise NotAllowed(
                 f"{identity.arn} does not have the role {self.role}.",
                 hint=f"Log in with a profile that has the role {self.role}.",
                 code="role_not_allowed",
             )
+
+    def _has_role(self, identity: Identity) -> bool:
+        """Identity Center calls the roles that it makes `AWSReservedSSO_<permission set>_<16 hex digits>`."""
+        made = _IDENTITY_CENTER_ROLE.fullmatch(identity.role)
+        return identity.role == self.role or (made is not None and made["permission_set"] == self.role)
 
 
 def read_arn(arn: str) -> Identity:

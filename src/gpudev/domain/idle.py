@@ -7,7 +7,7 @@ signals and counted down, and what was measured long ago is not known any more.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -61,6 +61,17 @@ class IdlePolicy:
 
 
 NEVER = IdlePolicy()
+
+
+def combine(members: Sequence[Usage]) -> Usage:
+    """The use of a whole server: the busiest member speaks for all, and what one does not know, none does."""
+    known = [signal for signal in Signal if all(signal in usage.signals for usage in members)]
+    return Usage(
+        at=members[0].at,
+        signals={signal: max(usage.signals[signal] for usage in members) for signal in known},
+        absent=frozenset.intersection(*(usage.absent for usage in members)),
+        is_simulated=any(usage.is_simulated for usage in members),
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 from gpudev.domain.lifecycle import LIVE, PLACED, TERMINAL, WAITING, Status, check_move
 from gpudev.domain.names import NodeName, OperationId, ReservationId, UserId, id8
-from gpudev.domain.server import SshAddress
+from gpudev.domain.server import Member, SshAddress
 
 
 class Reason(StrEnum):
@@ -26,6 +26,7 @@ class Reason(StrEnum):
     TIME_IS_UP = "time_is_up"
     WENT_IDLE = "went_idle"
     CANCELLED_BY_USER = "cancelled_by_user"
+    CANCELLED_BY_ADMIN = "cancelled_by_admin"
     START_FAILED = "start_failed"
     START_TIMED_OUT = "start_timed_out"
     START_STALLED = "start_stalled"
@@ -67,6 +68,9 @@ EXPLANATIONS: Mapping[Reason, Explanation] = MappingProxyType(
         ),
         Reason.CANCELLED_BY_USER: Explanation(
             "It was cancelled by its owner.", "Reserve again with: gpu-dev reserve"
+        ),
+        Reason.CANCELLED_BY_ADMIN: Explanation(
+            "It was cancelled by an admin.", "Ask your operator why before you reserve again."
         ),
         Reason.START_FAILED: Explanation(
             "The dev server could not be started.",
@@ -168,6 +172,8 @@ class Operation:
     operation_id: OperationId
     kind: OperationKind
     requested_at: datetime
+    is_by_admin: bool = False
+    """Requested for the owner by somebody else."""
     terms: Terms = NO_TERMS
 
     def is_due(self, now: datetime) -> bool:
@@ -191,8 +197,11 @@ class Reservation:
     name: str
     gpu_type: str
     gpu_count: int
+    """On all nodes together."""
     duration: timedelta
     created_at: datetime
+    node_count: int = 1
+    """How many nodes it takes: one, or for a gang several whole ones."""
     status: Status = Status.PENDING
     reason: Reason | None = None
     detail: str = ""
@@ -204,9 +213,8 @@ class Reservation:
     """Whose keys were let in besides those that were sent."""
     warning: str = ""
     """What the user should know of how the request was read."""
-    node: NodeName | None = None
-    address: SshAddress | None = None
-    host_keys: tuple[str, ...] = ()
+    members: tuple[Member, ...] = ()
+    """Its part on each node, by rank; none before it is placed."""
     queue_position: int | None = None
     estimated_start_at: datetime | None = None
     last_queue_update: datetime | None = None
@@ -247,6 +255,31 @@ class Reservation:
         return id8(self.id)
 
     @property
+    def is_gang(self) -> bool:
+        return self.node_count > 1
+
+    @property
+    def gpus_per_node(self) -> int:
+        return self.gpu_count // self.node_count
+
+    @property
+    def nodes(self) -> tuple[NodeName, ...]:
+        return tuple(member.node for member in self.members)
+
+    @property
+    def node(self) -> NodeName | None:
+        """Where rank 0 is."""
+        return self.members[0].node if self.members else None
+
+    @property
+    def address(self) -> SshAddress | None:
+        return self.members[0].address if self.members else None
+
+    @property
+    def host_keys(self) -> tuple[str, ...]:
+        return self.members[0].host_keys if self.members else ()
+
+    @property
     def is_waiting(self) -> bool:
         return self.status in WAITING
 
@@ -268,8 +301,8 @@ class Reservation:
 
     @property
     def holds_room(self) -> bool:
-        """Takes GPUs of its node: placed, or ended with something of it still to be cleaned away."""
-        return self.node is not None and not self.is_cleaned
+        """Takes GPUs of its nodes: placed, or ended with something of it still to be cleaned away."""
+        return bool(self.members) and not self.is_cleaned
 
 
 def queue(reservation: Reservation, reason: Reason, detail: str) -> Reservation:
@@ -279,35 +312,33 @@ def queue(reservation: Reservation, reason: Reason, detail: str) -> Reservation:
         status=check_move(reservation.status, Status.QUEUED),
         reason=reason,
         detail=detail,
-        node=None,
+        members=(),
         placed_at=None,
     )
 
 
-def place(reservation: Reservation, node: NodeName, now: datetime) -> Reservation:
+def place(reservation: Reservation, nodes: tuple[NodeName, ...], now: datetime) -> Reservation:
+    """On these nodes, one for each rank."""
     return replace(
         reservation,
         status=check_move(reservation.status, Status.PREPARING),
         reason=None,
-        detail=f"Starting on {node}.",
-        node=node,
+        detail=f"Starting on {', '.join(nodes)}.",
+        members=tuple(Member(node) for node in nodes),
         placed_at=now,
         queue_position=None,
         estimated_start_at=None,
     )
 
 
-def activate(
-    reservation: Reservation, address: SshAddress, host_keys: tuple[str, ...], now: datetime
-) -> Reservation:
+def activate(reservation: Reservation, members: tuple[Member, ...], now: datetime) -> Reservation:
     """The server answers; only now the reserved time starts to run."""
     return replace(
         reservation,
         status=check_move(reservation.status, Status.ACTIVE),
         reason=None,
         detail="The dev server answers on SSH.",
-        address=address,
-        host_keys=host_keys,
+        members=members,
         launched_at=now,
         expires_at=now + reservation.duration,
     )

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
+from typing import NewType, Protocol
 
 from gpudev.domain.audit import AuditEntry
 from gpudev.domain.capacity import Availability
@@ -85,6 +85,24 @@ class Page:
     total: int
 
 
+Mark = NewType("Mark", bytes)
+"""Stands for a reservation exactly as it is: with every write of anything of it, it gets another."""
+
+
+@dataclass(frozen=True, slots=True)
+class MarkedPage:
+    marks: tuple[Mark, ...]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A reservation with the mark that stands for it."""
+
+    mark: Mark
+    reservation: Reservation
+
+
 @dataclass(frozen=True, slots=True)
 class ListQuery:
     user_id: UserId | None = None
@@ -93,6 +111,11 @@ class ListQuery:
     gpu_type: str | None = None
     limit: int = 50
     offset: int = 0
+
+    @property
+    def wants_all(self) -> bool:
+        """Whatever their status and type."""
+        return not self.statuses and self.gpu_type is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +223,16 @@ class Reservations(Protocol):
         """Those of the key's owner; the query's user does not count."""
         ...
 
+    async def list_marks_for_key(
+        self, key: ShownKey, limit: int, offset: int
+    ) -> tuple[User | None, MarkedPage]:
+        """All of the key's owner, newest first, for whoever has the most of them already."""
+        ...
+
+    async def find_marked(self, marks: Sequence[Mark]) -> Mapping[Mark, Marked]:
+        """By the mark that was asked for, each as it is now, to be shown; without those that are gone."""
+        ...
+
     async def list_waiting(self) -> tuple[Reservation, ...]:
         """Everybody's that wait, by GPU type, in the order in which they came."""
         ...
@@ -282,6 +315,7 @@ class Operations(Protocol):
         now: datetime,
         audit: Sequence[AuditEntry] = (),
         *,
+        is_by_admin: bool = False,
         terms: Terms = NO_TERMS,
     ) -> None:
         """Write an operation, its message, its audit entry, and a new version of the reservation.

@@ -139,6 +139,8 @@ class LoginResponse:
     """How long it works, in hours."""
     aws_arn: str | None = None
     """Who one is by the word of AWS, after a login by AWS."""
+    github_user: str | None = None
+    """Who one is at GitHub, where the server looks at that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

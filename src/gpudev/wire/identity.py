@@ -1,8 +1,9 @@
-"""Logging in by AWS, on the wire."""
+"""Logging in by AWS, and the proof of who one is at GitHub, on the wire."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +26,45 @@ class StsRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GitHubProof:
+    """A challenge of `POST /v1/auth/github-challenge`, signed with an SSH key of the GitHub user.
+
+    The signature is what `ssh-keygen -Y sign -n gpu-dev@SERVER` makes of the challenge, without a newline
+    after it. SERVER is the host name of the API address that the client was configured with, in lower case,
+    never a value that a server sent.
+    """
+
+    challenge: str
+    """As it was given."""
+    signature: str
+    """From `-----BEGIN SSH SIGNATURE-----` to `-----END SSH SIGNATURE-----`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SignedLogin:
     sts_request: StsRequest
     """The signed request, which the server passes on to STS."""
+    github_proof: GitHubProof | None = None
+    """After a 403 `github_proof_needed` or `github_proof_expired`. Ignored where GitHub is not asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GitHubChallengeRequest:
+    sts_request: StsRequest
+    """Who asks: a signed request as for a login, another one each time."""
+    github_user: str | None = None
+    """Who one claims to be at GitHub; left out, the one of before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GitHubChallenge:
+    """Something to sign. It is good for one try, of who asked for it."""
+
+    challenge: str
+    """The text to sign."""
+    github_user: str
+    """Whose key must sign it."""
+    public_keys: list[str]
+    """The keys that this user has published at GitHub."""
+    expires_at: datetime
+    """Until when the signature must be here."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gpudev.domain.names import ReservationId
 from tests.integration.api.conftest import Person, offer_types
 from tests.integration.api.test_access import log_in
 from tests.support.api_server import ApiServer, running_api
@@ -102,6 +104,19 @@ def test_an_admin_who_cancels_for_another_is_named(ada: Person, grace: Person) -
     assert ada.call("GET", f"/v1/operations/{operation}").json["status"] == "requested"
     (entry,) = read_audit(grace, "action=cancel&limit=1")
     assert (entry["username"], entry["target"], entry["detail"]) == ("grace", job_id, "Of ada.")
+
+
+@pytest.mark.anyio
+async def test_a_cancel_for_another_is_told_from_ones_own(
+    ada: Person, grace: Person, module_database: str
+) -> None:
+    for who, is_by_admin in ((grace, True), (ada, False)):
+        job_id = ada.submit().json["job_id"]
+        who.call("POST", f"/v1/jobs/{job_id}/cancel")
+        async with open_test_stores(module_database) as stores:
+            claim = await stores.reservations.claim(ReservationId(job_id), timedelta(minutes=1))
+        assert claim is not None
+        assert [operation.is_by_admin for operation in claim.operations] == [is_by_admin]
 
 
 def test_what_users_do_is_written_with_where_they_came_from(ada: Person, grace: Person) -> None:

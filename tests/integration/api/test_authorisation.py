@@ -24,6 +24,7 @@ from tests.support.reservations import PUBLIC_KEY, open_test_stores
 JOB = {"gpu_type": "t4", "gpu_count": 1, "duration_hours": 1, "ssh_public_keys": [PUBLIC_KEY]}
 NO_PROOF = {"timestamp": 0, "nonce": "", "proof": ""}
 AWS_KEYS = {"aws_access_key_id": "A" * 20, "aws_secret_access_key": "s" * 40}
+NO_REQUEST: dict[str, Any] = {"url": "", "headers": {}, "body": ""}
 SETTINGS = {
     "GPU_DEV_ADMINS": "admin",
     # Many of these keys are wrong on purpose, and one that is rotated is used again.
@@ -72,6 +73,7 @@ TABLE = {
     "GET /ready": public(200),
     "POST /v1/auth/local-login": public(401, NO_PROOF),
     "POST /v1/auth/aws-login": public(404, AWS_KEYS),
+    "POST /v1/auth/github-challenge": public(404, {"sts_request": NO_REQUEST}),
     "GET /v1/me": Row(),
     "GET /v1/admin/usage": of_admins(),
     "GET /v1/me/notifications": Row(),
@@ -131,10 +133,10 @@ def owned(
 ) -> dict[str, str]:
     """What the owner has, by the names that paths give it, and a user whom nobody needs."""
     make_person("scapegoat")
-    asyncio.run(add_key(module_database, "owner", "spare-key-of-owner"))
+    asyncio.run(add_key(module_database, "owner", "temporary-key-of-owner"))
     job = api_server.call("POST", "/v1/jobs/submit", JOB, keys["owner"]).json["job_id"]
     operation = api_server.call("POST", f"/v1/jobs/{job}/cancel", key=keys["owner"]).json["operation_id"]
-    return {"job_id": job, "operation_id": operation, "prefix": "spare-ke", "name": "scapegoat"}
+    return {"job_id": job, "operation_id": operation, "prefix": "temporary-ke", "name": "scapegoat"}
 
 
 def test_every_route_has_a_row(api_server: ApiServer) -> None:

@@ -2,59 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import pwd
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import asyncpg
 import pytest
 
-from tests.support.api_server import Answer, ApiServer, running_api
+from tests.support.api_server import ApiServer
+from tests.support.aws_login import LOGIN, PUBLIC_NAME, World, log_in, log_in_raw, refusal
 from tests.support.fake_api import running_fake_api
 from tests.support.sigv4 import Key, Question, sign
 from tests.support.sts import ACCOUNT, ROLE, Sts
-
-PUBLIC_NAME = "gpu-dev.example.org"
-LOGIN = "/v1/auth/aws-login"
-
-
-@dataclass(frozen=True)
-class World:
-    """One database, one STS, and as many API processes on them as a test wants."""
-
-    dsn: str
-    sts: Sts
-    folder: Path
-
-    def api(self, **changes: str | None) -> AbstractContextManager[ApiServer]:
-        settings = {
-            "GPU_DEV_STS_ENDPOINT": self.sts.url,
-            "GPU_DEV_PUBLIC_NAMES": f"{PUBLIC_NAME},127.0.0.1",
-            "ALLOWED_AWS_ACCOUNTS": ACCOUNT,
-            "AWS_EC2_METADATA_DISABLED": "true",
-            "AWS_ACCESS_KEY_ID": None,
-            "AWS_SECRET_ACCESS_KEY": None,
-            "AWS_CONFIG_FILE": os.devnull,
-            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-        }
-        return running_api(self.dsn, self.folder, {**settings, **changes})
-
-    def execute(self, statement: str, *values: object) -> None:
-        async def run() -> None:
-            connection = await asyncpg.connect(self.dsn)
-            await connection.execute(statement, *values)
-            await connection.close()
-
-        asyncio.run(run())
 
 
 @pytest.fixture(scope="module")
@@ -71,24 +35,6 @@ def server(world: World) -> Iterator[ApiServer]:
 @pytest.fixture(scope="module")
 def ada(sts: Sts) -> Key:
     return sts.assume("ada@example.org")
-
-
-def log_in(server: ApiServer, request: object) -> Answer:
-    return server.call("POST", LOGIN, {"sts_request": request})
-
-
-def log_in_raw(server: ApiServer, key: Key, **changes: Any) -> Answer:
-    body = {
-        "aws_access_key_id": key.access_key_id,
-        "aws_secret_access_key": key.secret,
-        "aws_session_token": key.token,
-    }
-    return server.call("POST", LOGIN, {**body, **changes})
-
-
-def refusal(answer: Answer) -> tuple[int, str]:
-    assert answer.json["detail"]
-    return answer.status, answer.json["code"]
 
 
 def test_a_signed_request_gives_a_key_that_works(server: ApiServer, sts: Sts, ada: Key) -> None:
@@ -259,6 +205,12 @@ def test_without_an_account_there_is_no_aws_login(world: World, ada: Key) -> Non
 def test_one_machine_has_no_aws_login_unless_accounts_are_named(world: World, ada: Key) -> None:
     with world.api(ALLOWED_AWS_ACCOUNTS=None) as server:
         assert refusal(log_in_raw(server, ada)) == (404, "aws_login_off")
+
+
+def test_nobody_is_asked_who_they_are_at_github(server: ApiServer, sts: Sts, ada: Key) -> None:
+    body = {"sts_request": sign(Question(sts.url, headers={"x-gpu-dev-nonce": "github"}), ada)}
+    answer = server.call("POST", "/v1/auth/github-challenge", {**body, "github_user": "ada"})
+    assert refusal(answer) == (404, "github_check_off")
 
 
 def test_an_sts_that_does_not_answer_is_nobodys_fault(world: World, ada: Key) -> None:

@@ -50,7 +50,6 @@ NOT_YET: dict[str, Any] = {
     "disk_size_gb": 100,
     "jupyter_enabled": True,
     "recreate_env": True,
-    "distributed": True,
     "node_labels": {"nsight": "true"},
     "command": "python train.py",
     "start_at": "2030-01-01T00:00:00Z",
@@ -78,7 +77,7 @@ def test_fields_that_ask_for_nothing_are_taken(ada: Person) -> None:
 
 def test_every_field_is_either_taken_or_refused() -> None:
     taken = {"gpu_type", "gpu_count", "duration_hours", "name", "env_vars", "no_persistent_disk"}
-    taken |= {"ssh_public_keys", "github_user", "client_version"}
+    taken |= {"ssh_public_keys", "github_user", "client_version", "distributed"}
     assert {*NOT_YET, *taken} == set(SubmitRequest.__dataclass_fields__)
 
 

@@ -16,7 +16,7 @@ from gpudev.domain.idle import IdlePolicy, Signal
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName, OperationId
 from gpudev.domain.reservation import OperationKind, Reason, Reservation, Terms
-from gpudev.domain.server import ObservedServer, ServerPhase
+from gpudev.domain.server import ObservedMember, ObservedServer, ServerPhase
 from tests.support.active import make_active
 from tests.support.reservations import NOON, open_test_stores
 from tests.support.simulated_cluster import SimulatedCluster
@@ -47,7 +47,7 @@ class World:
         end = NOON + timedelta(hours=20)
         active = await make_active(self.stores, user, now=NOON, expires_at=end)
         self.cluster.servers[active.id] = ObservedServer(
-            active.id, "uid", NodeName("t4-0"), ServerPhase.READY
+            active.id, "uid", (ObservedMember(NodeName("t4-0"), ServerPhase.READY),)
         )
         return active
 

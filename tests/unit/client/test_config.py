@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from gpudev.client.config import (
     normalise_url,
     read_surroundings,
     write_environment,
+    write_github_user,
 )
 from gpudev.client.errors import BrokenFile, Unreachable, Usage
 
@@ -114,7 +116,7 @@ def test_writing_an_environment_chooses_it_and_keeps_the_rest(tmp_path: Path) ->
         "environment": "local",
         "environments": {"prod": {"api_url": "https://gpu.example.org"}, "local": {"note": "mine", **LOCAL}},
     }
-    assert find_target(surroundings) == LOCAL_TARGET
+    assert find_target(surroundings) == replace(LOCAL_TARGET, github_user="ada")
 
 
 def test_a_new_configuration_is_private(tmp_path: Path) -> None:
@@ -122,3 +124,13 @@ def test_a_new_configuration_is_private(tmp_path: Path) -> None:
     assert write_environment("local", "http://127.0.0.1:8321", Path("/run/login"), surroundings) is None
     assert stat.S_IMODE(surroundings.config_file.stat().st_mode) == 0o600
     assert [file.name for file in surroundings.config_file.parent.iterdir()] == ["config.json"]
+
+
+def test_the_name_at_github_comes_from_the_environment_then_from_the_file(tmp_path: Path) -> None:
+    here = surrounded(tmp_path, {"api_url": "https://gpu.example.org"})
+    assert find_target(here).github_user is None
+    write_github_user("ada", here)
+    assert find_target(here).github_user == "ada"
+    assert find_target(here).api_url == "https://gpu.example.org"
+    chosen = read_surroundings({"HOME": str(tmp_path), "GPU_DEV_GITHUB_USER": "countess"}).github_user
+    assert find_target(replace(here, github_user=chosen)).github_user == "countess"

@@ -46,3 +46,11 @@ def test_an_answer_of_something_on_the_way_is_told_by_its_status(body: bytes) ->
     error = errors.error_of(502, body)
     assert isinstance(error, errors.ServerFailed)
     assert error.message == "The server answered with HTTP status 502."
+
+
+def test_too_many_requests_say_when_to_ask_again() -> None:
+    body = (
+        b'{"detail": "Too many.", "code": "too_many_failed_logins", "hint": "Wait for Retry-After seconds."}'
+    )
+    assert errors.error_of(429, body, 287.0).hint == "Try again in 287 seconds."
+    assert errors.error_of(429, body).hint == "Wait for Retry-After seconds."

@@ -54,6 +54,58 @@ def test_repeats_end(api: FakeApi) -> None:
     assert len(api.requests) == 3
 
 
+def asking_again_in(seconds: str, status: int = 429) -> Reply:
+    return Reply(status, {"detail": "Not now."}, headers={"Retry-After": seconds})
+
+
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """What was waited for, in seconds; nobody waits really."""
+    taken: list[float] = []
+    monkeypatch.setattr(http.time, "sleep", taken.append)
+    return taken
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_server_is_asked_again_when_it_says_so(api: FakeApi, pauses: list[float], status: int) -> None:
+    api.on("GET", "/thing", asking_again_in("3", status), asking_again_in("1", status), FINE)
+    with Http(api.url) as connection:
+        assert connection.send(GET).status == 200
+    assert pauses == [3.0, 1.0]
+
+
+def test_a_server_that_always_says_later_is_not_asked_for_ever(api: FakeApi, pauses: list[float]) -> None:
+    api.on("GET", "/thing", asking_again_in("2"))
+    with Http(api.url) as connection:
+        answer = connection.send(GET)
+    assert (answer.status, answer.retry_after) == (429, 2.0)
+    assert (len(api.requests), pauses) == (3, [2.0, 2.0])
+
+
+@pytest.mark.parametrize("reply", [asking_again_in("300"), asking_again_in("300", 503), Reply(429, {})])
+def test_what_would_take_too_long_or_who_knows_how_long_is_told_at_once(
+    api: FakeApi, pauses: list[float], reply: Reply
+) -> None:
+    api.on("GET", "/thing", reply)
+    with Http(api.url) as connection:
+        assert connection.send(GET).status == reply.status
+    assert (len(api.requests), pauses) == (1, [])
+
+
+def test_a_time_that_cannot_be_read_is_none(api: FakeApi, pauses: list[float]) -> None:
+    api.on("GET", "/thing", asking_again_in("Sun, 15 Nov 2026 06:00:00 GMT", 503), FINE)
+    with Http(api.url) as connection:
+        assert connection.send(GET).status == 200
+    assert pauses == [0.0]
+
+
+def test_what_may_not_be_repeated_is_not_repeated_later_either(api: FakeApi, pauses: list[float]) -> None:
+    api.on("POST", "/thing", asking_again_in("1"))
+    with Http(api.url) as connection:
+        assert connection.send(POST).status == 429
+    assert (len(api.requests), pauses) == (1, [])
+
+
 def test_what_may_not_be_repeated_is_sent_once(api: FakeApi) -> None:
     api.on("POST", "/thing", DROPPED)
     with pytest.raises(Unreachable, match="closed the connection"):

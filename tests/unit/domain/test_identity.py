@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from gpudev.domain.errors import Defect, NotAllowed
 from gpudev.domain.identity import AccessPolicy, read_arn
 
+SSO = "arn:aws:sts::123456789012:assumed-role/AWSReservedSSO"
 POLICY = AccessPolicy(frozenset({"123456789012"}), "Developers")
 
 
@@ -58,6 +59,24 @@ def test_every_name_gives_a_username(name: str) -> None:
         ("arn:aws:sts::999999999999:assumed-role/Developers/ada", "account_not_allowed"),
         ("arn:aws:sts::123456789012:assumed-role/Guests/ada", "role_not_allowed"),
         ("arn:aws:sts::123456789012:assumed-role/developers/ada", "role_not_allowed"),
+        (f"{SSO}_Guests_0123456789abcdef/ada", "role_not_allowed"),
+        (f"{SSO}_Developers/ada", "role_not_allowed"),
+        (f"{SSO}_Developers_/ada", "role_not_allowed"),
+        (f"{SSO}_Developers_0123456789abcde/ada", "role_not_allowed"),
+        (f"{SSO}_Developers_0123456789abcdef0/ada", "role_not_allowed"),
+        (f"{SSO}_Developers_0123456789ABCDEF/ada", "role_not_allowed"),
+        (f"{SSO}_Developers_0123456789abcdef_0123456789abcdef/ada", "role_not_allowed"),
+        (f"{SSO}_developers_0123456789abcdef/ada", "role_not_allowed"),
+        (f"{SSO}_Developers_0123456789abcdef\n/ada", "role_not_allowed"),
+        ("arn:aws:sts::123456789012:assumed-role/Developers_0123456789abcdef/ada", "role_not_allowed"),
+        (
+            "arn:aws:sts::123456789012:assumed-role/x-AWSReservedSSO_Developers_0123456789abcdef/ada",
+            "role_not_allowed",
+        ),
+        (
+            "arn:aws:sts::123456789012:assumed-role/ada/AWSReservedSSO_Developers_0123456789abcdef",
+            "role_not_allowed",
+        ),
         ("arn:aws:iam::123456789012:user/Developers", "role_not_allowed"),
         ("arn:aws:iam::123456789012:user/Developers/ada", "role_not_allowed"),
     ],
@@ -70,3 +89,17 @@ def test_others_are_turned_away(arn: str, code: str) -> None:
 
 def test_the_right_account_and_role_come_in() -> None:
     POLICY.check(read_arn("arn:aws:sts::123456789012:assumed-role/Developers/ada"))
+
+
+@pytest.mark.parametrize(
+    "allowed,role",
+    [
+        ("Developers", "AWSReservedSSO_Developers_0123456789abcdef"),
+        ("Gpu_Developers", "AWSReservedSSO_Gpu_Developers_fedcba9876543210"),
+        ("AWSReservedSSO_Developers_0123456789abcdef", "AWSReservedSSO_Developers_0123456789abcdef"),
+    ],
+)
+def test_a_permission_set_of_identity_center_is_a_role(allowed: str, role: str) -> None:
+    identity = read_arn(f"arn:aws:sts::123456789012:assumed-role/{role}/ada@example.org")
+    AccessPolicy(frozenset({"123456789012"}), allowed).check(identity)
+    assert identity.role == role

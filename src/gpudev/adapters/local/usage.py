@@ -77,7 +77,7 @@ class UsageMeter:
 
     def _measure_cpu(self, record: Record) -> float | None:
         last = self._last
-        self._last = CpuTime(time.monotonic(), _sum_cpu_seconds(find_strays(record.spec.reservation_id)))
+        self._last = CpuTime(time.monotonic(), _sum_cpu_seconds(find_strays(record.name)))
         if last is None or self._last.at <= last.at:
             return None
         # Processes that ended in between have taken their time with them.

@@ -36,6 +36,7 @@ class PostgresOperations:
         now: datetime,
         audit: Sequence[AuditEntry] = (),
         *,
+        is_by_admin: bool = False,
         terms: Terms = NO_TERMS,
     ) -> None:
         await self._database.execute(
@@ -45,6 +46,7 @@ class PostgresOperations:
             kind,
             now,
             audit_rows(audit),
+            is_by_admin,
             terms.length,
             terms.not_before,
             terms.reason,

@@ -26,9 +26,22 @@ from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import OperationId, ReservationId, UserId, find_id_range
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.reservation import Event, Operation, OperationKind, Reservation, Terms
-from gpudev.ports.store import Claim, ListQuery, Page, ShownKey, StatusCount, StoredEvent, User
+from gpudev.ports.store import (
+    Claim,
+    ListQuery,
+    Mark,
+    Marked,
+    MarkedPage,
+    Page,
+    ShownKey,
+    StatusCount,
+    StoredEvent,
+    User,
+)
 
 _SQL = load_queries("reservations")
+_ID_BYTES = 16
+"""What a mark begins with; see the view `reservation_marks`."""
 
 
 class PostgresReservations:
@@ -55,6 +68,7 @@ class PostgresReservations:
                 reservation.github_user,
                 reservation.warning,
                 audit_rows(audit),
+                reservation.node_count,
             )
         except asyncpg.UniqueViolationError as error:
             raise _conflict(reservation, error) from error
@@ -93,6 +107,19 @@ class PostgresReservations:
         values = (key.key_hash, key.at, *_page_values(query))
         rows = await self._database.fetch(_SQL["list_page_for_key"], *values, as_kind=ReservationRow)
         return caller_from(rows), Page(reservations_on(rows), rows[0]["total"] if rows else 0)
+
+    async def list_marks_for_key(
+        self, key: ShownKey, limit: int, offset: int
+    ) -> tuple[User | None, MarkedPage]:
+        rows = await self._database.fetch(_SQL["list_marks_for_key"], key.key_hash, key.at, limit, offset)
+        pages = [MarkedPage(tuple(row["marks"]), row["total"]) for row in rows]
+        return caller_from(rows), pages[0] if pages else MarkedPage((), 0)
+
+    async def find_marked(self, marks: Sequence[Mark]) -> Mapping[Mark, Marked]:
+        asked = {uuid.UUID(bytes=mark[:_ID_BYTES]): mark for mark in marks}
+        rows = await self._database.fetch(_SQL["list_marked"], list(asked), as_kind=ReservationRow)
+        pairs = zip(rows, reservations_on(rows), strict=True)
+        return {asked[row["reservation_id"]]: Marked(row["mark"], found) for row, found in pairs}
 
     async def list_waiting(self) -> tuple[Reservation, ...]:
         return tuple(map(reservation_from, await self._database.fetch(_SQL["list_waiting"])))
@@ -169,11 +196,11 @@ def _page_values(query: ListQuery) -> tuple[object, ...]:
 
 
 def _operations_from(row: Row) -> tuple[Operation, ...]:
-    names = ("ids", "kinds", "times", "lengths", "waits", "reasons")
+    names = ("ids", "kinds", "times", "admins", "lengths", "waits", "reasons")
     columns = zip(*(row[f"operation_{name}"] for name in names), strict=True)
     return tuple(
-        Operation(OperationId(str(id_)), OperationKind(kind), at, Terms(length, not_before, reason))
-        for id_, kind, at, length, not_before, reason in columns
+        Operation(OperationId(str(id_)), OperationKind(kind), at, by_admin, Terms(length, not_before, reason))
+        for id_, kind, at, by_admin, length, not_before, reason in columns
     )
 
 

@@ -69,14 +69,13 @@ _LIVE = ("pending", "queued", "preparing", "active")
 
 def _connect(machine: OneMachine) -> Client | None:
     from gpudev.client.config import Target, read_surroundings
-    from gpudev.client.credentials import Credentials
     from gpudev.client.session import Client
 
     api_url = machine.find_api_url()
     if api_url is None:
         return None
     target = Target("local", api_url, machine.login_file)
-    return Client(target, Credentials(read_surroundings().credentials_file))
+    return Client(target, read_surroundings())
 
 
 def _end(client: Client, jobs: list[JobDetail], deadline: float) -> None:

@@ -30,6 +30,7 @@ class Wish:
     length: float | None
     name: str | None
     env: dict[str, str]
+    distributed: bool
     yes: bool
     no_wait: bool
     no_interactive: bool
@@ -55,6 +56,7 @@ def _parse_env(context: click.Context, parameter: click.Parameter, values: tuple
 @click.option("--for", "length", metavar="TIME", callback=hours_option, help="The same, as 2h30m or 90m.")
 @click.option("-n", "--name", help="A name of your own for it.")
 @click.option("--env", metavar="K=V", multiple=True, callback=_parse_env, help="Set this there. Repeatable.")
+@click.option("-d", "--distributed", is_flag=True, help="The GPUs are those of several whole nodes.")
 @click.option("-y", "--yes", is_flag=True, help="Take the defaults instead of asking.")
 @click.option("--no-wait", is_flag=True, help="Do not wait until it is ready.")
 @click.option("--no-interactive", is_flag=True, help="Never ask, even on a terminal.")
@@ -118,6 +120,7 @@ def _request(wish: Wish, choice: Choice, surroundings: Surroundings) -> SubmitRe
         gpu_count=choice.gpus,
         duration_hours=choice.hours,
         name=wish.name,
+        distributed=wish.distributed or None,
         env_vars=wish.env,
         ssh_public_keys=list(collect_public_keys(surroundings)),
         client_version=__version__,

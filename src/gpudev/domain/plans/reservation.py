@@ -19,6 +19,7 @@ from gpudev.domain.catalogue import GpuType
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.idle import NEVER, IdlePolicy
 from gpudev.domain.lifecycle import Status
+from gpudev.domain.names import member_name
 from gpudev.domain.plans.actions import (
     CreateServer,
     DeleteServer,
@@ -48,7 +49,7 @@ from gpudev.domain.reservation import (
     end,
     queue,
 )
-from gpudev.domain.server import ObservedServer, ServerPhase, ServerSpec
+from gpudev.domain.server import Member, ObservedServer, ServerPhase, ServerSpec
 
 Plan = tuple[ReservationAction, ...]
 
@@ -105,12 +106,12 @@ def end_with_defect(reservation: Reservation, now: datetime) -> Record:
 def _plan_operations(seen: Observation) -> Plan:
     """A cancel settles everything else; the cancel of one that has ended is done already."""
     asked = seen.due_operations
-    cancels = any(operation.kind is OperationKind.CANCEL for operation in asked)
     if seen.reservation.is_ended:
         return (SettleOperations(tuple(map(_too_late, asked))), *_plan_ended(seen))
+    cancels = [operation for operation in asked if operation.kind is OperationKind.CANCEL]
     if not cancels:
         return (_plan_operation(seen, asked[0]),)
-    why = Reason.CANCELLED_BY_USER
+    why = Reason.CANCELLED_BY_ADMIN if cancels[0].is_by_admin else Reason.CANCELLED_BY_USER
     outcomes = tuple(map(_too_late, asked))
     record = _ending(seen.reservation, Status.CANCELLED, why, seen.now, outcomes=outcomes)
     return (record, *_removal(seen.server))
@@ -173,7 +174,10 @@ def _plan_start(seen: Observation, look_again: LookAgain) -> Plan:
     if _stands_elsewhere(seen.reservation, server):
         return (*_removal(server), look_again)
     match server.phase:
-        case ServerPhase.STARTING | ServerPhase.READY | ServerPhase.STOPPING:
+        case ServerPhase.STARTING | ServerPhase.READY:
+            creation = () if _is_whole(seen.reservation, server) else (CreateServer(_spec_of(seen)),)
+            return (*creation, look_again)
+        case ServerPhase.STOPPING:
             return (look_again,)
         case ServerPhase.UNPLACEABLE:
             # It never ran, so nothing is lost by taking it away before the move is written.
@@ -209,15 +213,26 @@ def _plan_active(seen: Observation) -> Plan:
         return _plan_expiry(seen)
     if not seen.cluster_answers:
         return _plan_running(seen)
+    return _plan_end_of_server(seen) or _plan_running(seen)
+
+
+def _plan_end_of_server(seen: Observation) -> Plan:
+    """Nothing if it is whole and in use."""
     if seen.server is None:
         return (_ending(seen.reservation, Status.FAILED, Reason.POD_DELETED, seen.now),)
     if seen.server.phase is ServerPhase.FAILED:
         return _plan_failure(seen, Reason.SERVER_FAILED)
+    if lost := _list_lost(seen.reservation, seen.server):
+        return _plan_loss(seen, lost)
     if is_given_up(seen.reservation, seen.now, seen.idle_policy):
-        words = f"{EXPLANATIONS[Reason.WENT_IDLE].sentence} {seen.reservation.idle_words}.".strip()
-        record = _ending(seen.reservation, Status.EXPIRED, Reason.WENT_IDLE, seen.now, words)
-        return (record, *_removal(seen.server))
-    return _plan_running(seen)
+        return _plan_idle_end(seen)
+    return ()
+
+
+def _plan_idle_end(seen: Observation) -> Plan:
+    words = f"{EXPLANATIONS[Reason.WENT_IDLE].sentence} {seen.reservation.idle_words}.".strip()
+    record = _ending(seen.reservation, Status.EXPIRED, Reason.WENT_IDLE, seen.now, words)
+    return (record, *_removal(seen.server))
 
 
 def _plan_expiry(seen: Observation) -> Plan:
@@ -242,6 +257,13 @@ def _plan_running(seen: Observation) -> Plan:
     return _look_by((), (moment for moment in due if moment))
 
 
+def _plan_loss(seen: Observation, lost: tuple[str, ...]) -> Plan:
+    """The rest of a gang is of no use without these members, so it ends, too."""
+    detail = f"{EXPLANATIONS[Reason.POD_DELETED].sentence} Gone: {', '.join(lost)}."
+    record = _ending(seen.reservation, Status.FAILED, Reason.POD_DELETED, seen.now, detail)
+    return (record, *_removal(seen.server))
+
+
 def _plan_ended(seen: Observation) -> Plan:
     """A creation that was slow may bring a server even after the clean-up: that one goes as well."""
     if not seen.cluster_answers and not seen.reservation.is_cleaned:
@@ -264,13 +286,30 @@ def _look_by(plan: Plan, moments: Iterable[datetime]) -> Plan:
 
 
 def _is_usable(reservation: Reservation, server: ObservedServer) -> bool:
-    answers = server.phase is ServerPhase.READY and server.address is not None
-    return answers and not _stands_elsewhere(reservation, server)
+    answers = server.phase is ServerPhase.READY and all(member.address for member in server.members)
+    return answers and _is_whole(reservation, server)
+
+
+def _is_whole(reservation: Reservation, server: ObservedServer) -> bool:
+    """Every member is there, each on the node that was chosen for its rank."""
+    return server.nodes == reservation.nodes
 
 
 def _stands_elsewhere(reservation: Reservation, server: ObservedServer) -> bool:
     """It is left over from an earlier placement, whose creation came late."""
-    return server.node != reservation.node
+    return any(
+        reservation.nodes[member.rank : member.rank + 1] != (member.node,) for member in server.members
+    )
+
+
+def _list_lost(reservation: Reservation, server: ObservedServer) -> tuple[str, ...]:
+    """The members that are not there any more, in words."""
+    present = {member.rank for member in server.members}
+    return tuple(
+        f"{member_name(reservation.id, rank)} on {node}"
+        for rank, node in enumerate(reservation.nodes)
+        if rank not in present
+    )
 
 
 def _removal(server: ObservedServer | None) -> Plan:
@@ -280,9 +319,8 @@ def _removal(server: ObservedServer | None) -> Plan:
 
 
 def _activation(reservation: Reservation, server: ObservedServer, now: datetime) -> Record:
-    if server.address is None:
-        raise ValueError("A ready server has an address.")
-    after = activate(reservation, server.address, server.host_keys, now)
+    members = tuple(Member(member.node, member.address, member.host_keys) for member in server.members)
+    after = activate(reservation, members, now)
     return Record(reservation, after, Event(EventKind.ACTIVE, after.detail, now))
 
 
@@ -315,16 +353,14 @@ def _ending(
 
 def _spec_of(seen: Observation) -> ServerSpec:
     reservation = seen.reservation
-    if reservation.node is None:
-        raise ValueError("A reservation that is being prepared has a node.")
     return ServerSpec(
         reservation_id=reservation.id,
         reservation_name=reservation.name,
         username=reservation.username,
-        node=reservation.node,
+        nodes=reservation.nodes,
         gpu_type=reservation.gpu_type,
         gpu_count=reservation.gpu_count,
-        share=seen.gpu_type.share_of(reservation.gpu_count),
+        share=seen.gpu_type.share_of(reservation.gpus_per_node),
         duration=reservation.duration,
         ssh_public_keys=reservation.ssh_public_keys,
         env_vars=reservation.env_vars,

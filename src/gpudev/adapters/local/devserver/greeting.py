@@ -16,6 +16,7 @@ def compose_greeting(record: Record, account: Account, isolation: Isolation) -> 
         [
             f"gpu-dev: {spec.reservation_name} ({id8(spec.reservation_id)}) of {spec.username}",
             f"  GPUs       {_describe_gpus(record)}",
+            *([f"  Gang       {_describe_gang(record)}"] if record.gang else []),
             f"  Length     {_describe_length(spec.duration)} from its start",
             f"  Home       {account.home} stays on the host's disk; the next reservation has its own",
             f"  Scratch    {account.workspace} goes when the reservation ends",
@@ -29,10 +30,16 @@ def compose_greeting(record: Record, account: Account, isolation: Isolation) -> 
 def _describe_gpus(record: Record) -> str:
     spec = record.spec
     if not spec.gpu_count:
-        return f"none ({spec.gpu_type} on {spec.node})"
+        return f"none ({spec.gpu_type} on {record.node})"
     kind = "simulated " if is_simulated(record) else ""
     note = "; no real GPU is behind them" if kind else ""
-    return f"{spec.gpu_count} {kind}{spec.gpu_type} on {spec.node}{note}"
+    return f"{spec.gpus_per_node} {kind}{spec.gpu_type} on {record.node}{note}"
+
+
+def _describe_gang(record: Record) -> str:
+    names = record.spec.member_names
+    others = [name for name in names if name != record.name]
+    return f"rank {record.rank} of {len(names)}; ssh goes to {', '.join(others)}"
 
 
 def _describe_length(length: timedelta) -> str:

@@ -1,8 +1,9 @@
 -- An id that is there already is the same request once more, and so is one that comes at the same moment.
 -- name: request
 WITH requested AS (
-    INSERT INTO operations (operation_id, reservation_id, kind, requested_at, length, not_before, reason)
-    VALUES ($1, $2, $3, $4, $6, $7, $8)
+    INSERT INTO operations (operation_id, reservation_id, kind, requested_at, is_by_admin, length, not_before,
+                            reason)
+    VALUES ($1, $2, $3, $4, $6, $7, $8, $9)
     ON CONFLICT (operation_id) DO NOTHING
     RETURNING reservation_id
 ), noticed AS (

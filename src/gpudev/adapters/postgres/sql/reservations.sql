@@ -3,8 +3,8 @@
 WITH submitted AS (
     INSERT INTO reservations (reservation_id, user_id, name, gpu_type, gpu_count, duration, env_vars,
                               ssh_public_keys, cli_version, created_at, status, detail, last_updated,
-                              next_turn_at, event_count, github_user, warning)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'pending', $11, $10, $10, 1, $12, $13)
+                              next_turn_at, event_count, github_user, warning, node_count)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'pending', $11, $10, $10, 1, $12, $13, $15)
     RETURNING reservation_id, gpu_type
 ), told AS (
     INSERT INTO reservation_events (reservation_id, number, kind, message, at, elapsed)
@@ -34,12 +34,13 @@ JOIN LATERAL (SELECT * FROM reservation_rows WHERE reservation_id = meant.reserv
 ORDER BY r.created_at DESC
 LIMIT 50;
 
--- For whoever has the key: one row with nothing in it if there is none, and no row for no such key.
+-- For whoever has the key: one row with nothing in it if there is none, and no row for no such key. OFFSET 0
+-- keeps the planner from looking for the id among all that the user ever had.
 -- name: find_for_key
 SELECT caller.user_id AS caller_id, caller.username AS caller_name, caller.is_active AS caller_is_active,
        found.*
 FROM callers caller
-LEFT JOIN listed_rows found ON found.user_id = caller.user_id AND found.reservation_id = $3
+LEFT JOIN (SELECT * FROM listed_rows WHERE reservation_id = $3 OFFSET 0) found ON found.user_id = caller.user_id
 WHERE caller.key_hash = $1 AND caller.expires_at > $2;
 
 -- name: list_matching_for_key
@@ -66,12 +67,12 @@ JOIN reservation_rows r USING (reservation_id)
 ORDER BY r.created_at DESC
 LIMIT 50;
 
--- All of a user's are counted from the index alone, and twice as fast without looking at their status and type.
+-- All of a user's are counted already; those of some status or type are, each time, from the index alone.
 -- OFFSET 0 has them counted once, not once a row.
 -- name: list_page
 SELECT page.*, counted.total
 FROM (SELECT CASE WHEN cardinality($2::text[]) = 0 AND $3::text IS NULL
-             THEN (SELECT count(*) FROM reservations WHERE user_id = $1)
+             THEN (SELECT coalesce(sum(counted), 0) FROM reservation_counts WHERE user_id = $1)
              ELSE (SELECT count(*) FROM reservations
                    WHERE user_id = $1
                      AND (cardinality($2) = 0 OR status = ANY ($2))
@@ -90,12 +91,10 @@ SELECT caller.user_id AS caller_id, caller.username AS caller_name, caller.is_ac
        page.*, counted.total
 FROM callers caller
 CROSS JOIN LATERAL (
-    SELECT CASE WHEN cardinality($3::text[]) = 0 AND $4::text IS NULL
-           THEN (SELECT count(*) FROM reservations r WHERE r.user_id = caller.user_id)
-           ELSE (SELECT count(*) FROM reservations r
-                 WHERE r.user_id = caller.user_id
-                   AND (cardinality($3) = 0 OR r.status = ANY ($3))
-                   AND ($4 IS NULL OR r.gpu_type = $4)) END AS total OFFSET 0) counted
+    SELECT count(*) AS total FROM reservations r
+    WHERE r.user_id = caller.user_id
+      AND (cardinality($3::text[]) = 0 OR r.status = ANY ($3))
+      AND ($4::text IS NULL OR r.gpu_type = $4) OFFSET 0) counted
 LEFT JOIN LATERAL (
     SELECT * FROM listed_rows r
     WHERE r.user_id = caller.user_id
@@ -106,11 +105,26 @@ LEFT JOIN LATERAL (
 WHERE caller.key_hash = $1 AND caller.expires_at > $2
 ORDER BY page.created_at DESC, page.reservation_id;
 
+-- The newest of whoever has the key, by their marks alone.
+-- name: list_marks_for_key
+SELECT caller.user_id AS caller_id, caller.username AS caller_name, caller.is_active AS caller_is_active,
+       ARRAY(SELECT m.mark FROM reservation_marks m WHERE m.user_id = caller.user_id
+             ORDER BY m.created_at DESC, m.reservation_id LIMIT $3 OFFSET $4) AS marks,
+       (SELECT coalesce(sum(c.counted), 0) FROM reservation_counts c WHERE c.user_id = caller.user_id) AS total
+FROM callers caller
+WHERE caller.key_hash = $1 AND caller.expires_at > $2;
+
+-- name: list_marked
+SELECT r.*, m.mark FROM listed_rows r JOIN reservation_marks m USING (reservation_id)
+WHERE r.reservation_id = ANY ($1::uuid[]);
+
 -- name: list_page_of_all
 SELECT page.*, counted.total
-FROM (SELECT count(*) AS total FROM reservations
-      WHERE (cardinality($1::text[]) = 0 OR status = ANY ($1))
-        AND ($2::text IS NULL OR gpu_type = $2)) counted
+FROM (SELECT CASE WHEN cardinality($1::text[]) = 0 AND $2::text IS NULL
+             THEN (SELECT coalesce(sum(counted), 0) FROM reservation_counts)
+             ELSE (SELECT count(*) FROM reservations
+                   WHERE (cardinality($1) = 0 OR status = ANY ($1))
+                     AND ($2 IS NULL OR gpu_type = $2)) END AS total OFFSET 0) counted
 LEFT JOIN LATERAL (
     SELECT * FROM listed_rows
     WHERE (cardinality($1) = 0 OR status = ANY ($1))
@@ -156,6 +170,8 @@ SELECT r.*, claimed.defects,
              WHERE o.reservation_id = $1 AND o.status = 'requested' ORDER BY o.requested_at) AS operation_kinds,
        ARRAY(SELECT o.requested_at FROM operations o
              WHERE o.reservation_id = $1 AND o.status = 'requested' ORDER BY o.requested_at) AS operation_times,
+       ARRAY(SELECT o.is_by_admin FROM operations o
+             WHERE o.reservation_id = $1 AND o.status = 'requested' ORDER BY o.requested_at) AS operation_admins,
        ARRAY(SELECT o.length FROM operations o
              WHERE o.reservation_id = $1 AND o.status = 'requested' ORDER BY o.requested_at) AS operation_lengths,
        ARRAY(SELECT o.not_before FROM operations o
@@ -165,20 +181,21 @@ SELECT r.*, claimed.defects,
 FROM claimed JOIN reservation_rows r USING (reservation_id);
 
 -- The guarded write: nothing happens unless the row is still the one that was read, and, where a lease
--- is given, still leased by the writer. $27 has the columns that `recording.MARKS` names.
+-- is given, still leased by the writer. $28 has the columns that `recording.MARKS` names.
 -- name: record
 WITH changed AS (
     UPDATE reservations r
     SET status = $4, reason = $5, detail = $6, node_name = $7, node_ip = $8, node_port = $9,
         ssh_host_keys = $10, placed_at = $11, launched_at = $12, expires_at = $13, reservation_ended = $14,
         cancelled_at = $15, cleaned_at = $16, queue_position = $17, estimated_start_at = $18,
-        last_updated = $19::timestamptz, next_turn_at = CASE WHEN $16::timestamptz IS NULL THEN $19::timestamptz END,
+        other_members = $27, last_updated = $19::timestamptz,
+        next_turn_at = CASE WHEN $16::timestamptz IS NULL THEN $19::timestamptz END,
         version = r.version + 1, event_count = r.event_count + 1,
         warned_minutes = m.warned_minutes, extension_error = m.extension_error, oom_count = m.oom_count,
         last_oom_at = m.last_oom_at, told_notices = m.told_notices, progress = m.progress,
         progress_at = m.progress_at, stale_since = m.stale_since, driven_at = m.driven_at,
         kept_until = m.kept_until, idle_warned_at = m.idle_warned_at, idle_warning = m.idle_warning
-    FROM jsonb_populate_record(NULL::reservations, $27) m
+    FROM jsonb_populate_record(NULL::reservations, $28) m
     WHERE r.reservation_id = $1 AND r.version = $2 AND ($3::uuid IS NULL OR r.lease_token = $3)
     RETURNING r.reservation_id, r.gpu_type, r.version, r.event_count
 ), told AS (

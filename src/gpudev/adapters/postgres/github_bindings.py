@@ -1,0 +1,52 @@
+"""Which GitHub user each of our users is, and the challenges by which that is proved."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import asyncpg
+
+from gpudev.adapters.postgres.audit import audit_rows
+from gpudev.adapters.postgres.pool import Database
+from gpudev.adapters.postgres.queries import load_queries
+from gpudev.domain.audit import AuditEntry
+from gpudev.domain.github import Binding
+from gpudev.domain.names import UserId
+from gpudev.ports.github import StoredChallenge
+
+_SQL = load_queries("github_bindings")
+
+
+class PostgresGitHubBindings:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add_challenge(self, challenge: StoredChallenge, now: datetime) -> None:
+        async with self._database.transaction() as connection:
+            await connection.execute(_SQL["forget_old_challenges"], now)
+            await connection.execute(
+                _SQL["add_challenge"],
+                challenge.challenge_hash,
+                challenge.user_id,
+                challenge.github_user,
+                challenge.expires_at,
+            )
+
+    async def take_challenge(self, challenge_hash: bytes, user_id: UserId, now: datetime) -> str | None:
+        github_user: str | None = await self._database.fetch_value(
+            _SQL["take_challenge"], challenge_hash, user_id, now
+        )
+        return github_user
+
+    async def find(self, user_id: UserId) -> Binding | None:
+        row = await self._database.fetch_row(_SQL["find"], user_id)
+        return Binding(row["github_user"], row["github_proved_at"]) if row else None
+
+    async def bind(self, user_id: UserId, binding: Binding, audit: AuditEntry) -> bool:
+        try:
+            await self._database.execute(
+                _SQL["bind"], user_id, binding.github_user, binding.proved_at, audit_rows([audit])
+            )
+        except asyncpg.UniqueViolationError:
+            return False
+        return True

@@ -1,0 +1,62 @@
+"""Reservations as JSON for the wire, each made once and kept for as long as nothing of it is written.
+
+Clients list again and again what has mostly ended long ago. A list is therefore asked for by marks (see
+`ports.store.Mark`), and only what is not kept here under its mark is read and put into JSON. A mark stands
+for the same in every process, so that nobody has to be told when something changes.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from datetime import datetime
+
+from fastapi import Request
+from orjson import Fragment
+
+from gpudev.api import views
+from gpudev.api.encoding import encode
+from gpudev.app.application import Application
+from gpudev.ports.store import Mark, Marked
+
+MAX_DOCUMENTS = 10_000
+"""Some 10 MB. What was not asked for the longest is forgotten first."""
+
+
+class Documents:
+    def __init__(self, app: Application, max_documents: int = MAX_DOCUMENTS) -> None:
+        self._app = app
+        self._max_documents = max_documents
+        self._kept: OrderedDict[Mark, Fragment] = OrderedDict()
+
+    async def of(self, marks: Sequence[Mark]) -> list[Fragment]:
+        """In the same order. What was changed in between is shown as it is now; what is gone is left out."""
+        documents = {mark: self._find(mark) for mark in marks}
+        if unknown := [mark for mark, document in documents.items() if document is None]:
+            documents |= await self._read(unknown)
+        return [document for document in documents.values() if document is not None]
+
+    def _find(self, mark: Mark) -> Fragment | None:
+        document = self._kept.get(mark)
+        if document is not None:
+            self._kept.move_to_end(mark)
+        return document
+
+    async def _read(self, unknown: Sequence[Mark]) -> dict[Mark, Fragment]:
+        found = await self._app.reservations.find_marked(unknown)
+        now = self._app.clock.now()
+        return {asked: self._make(marked, now) for asked, marked in found.items()}
+
+    def _make(self, marked: Marked, now: datetime) -> Fragment:
+        document = Fragment(encode(views.job_detail(marked.reservation, self._app, now)))
+        # How long it still waits is part of its document, and changes by itself.
+        if not marked.reservation.is_waiting:
+            self._kept[marked.mark] = document
+            if len(self._kept) > self._max_documents:
+                self._kept.popitem(last=False)
+        return document
+
+
+def documents_of(request: Request) -> Documents:
+    documents: Documents = request.app.state.documents
+    return documents

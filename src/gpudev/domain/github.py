@@ -1,0 +1,107 @@
+"""Who somebody is at GitHub, and which of them are let in: an optional check on top of a login by AWS.
+
+A *binding* says which GitHub user one of our users is. It is made by a signature with one of that GitHub
+user's SSH keys and holds for a while. What that GitHub user may do there, their *standing*, is looked at
+again with every login.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from gpudev.domain.errors import NotAllowed, ProofNeeded
+
+CHALLENGE_LIFE = timedelta(minutes=5)
+_PROVE_HINT = (
+    "Log in with gpu-dev 0.4 or newer: gpu-dev login --github-user NAME. Older ones work after that."
+)
+
+
+class Membership(StrEnum):
+    ACTIVE = "active"
+    PENDING = "pending"
+    """Invited, and the invitation is not accepted yet."""
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Binding:
+    """Which GitHub user one of our users is, and when that was proved."""
+
+    github_user: str
+    proved_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What GitHub says of one of its users. Only what the policy asks for is filled in."""
+
+    organisation: Membership = Membership.NONE
+    team: Membership = Membership.NONE
+    can_push: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GitHubPolicy:
+    """Whom to let in; what is empty is not asked for."""
+
+    organisation: str = ""
+    team: str = ""
+    """A team of the organisation."""
+    repository: str = ""
+    """OWNER/NAME; one must have the right to push to it."""
+    proof_life: timedelta = timedelta(days=30)
+
+    def check_binding(self, username: str, binding: Binding | None, now: datetime) -> Binding:
+        """The binding, if it holds."""
+        if binding is None:
+            raise ProofNeeded(
+                f"Which GitHub user {username} is has not been proved to this server yet.",
+                hint=_PROVE_HINT,
+                code="github_proof_needed",
+            )
+        if now >= binding.proved_at + self.proof_life:
+            raise ProofNeeded(
+                f"That {username} is {binding.github_user} at GitHub was proved too long ago.",
+                hint=_PROVE_HINT,
+                code="github_proof_expired",
+            )
+        return binding
+
+    def check_standing(self, github_user: str, standing: Standing) -> None:
+        if self.organisation:
+            _check_organisation(github_user, self.organisation, standing.organisation)
+        if self.team and standing.team is not Membership.ACTIVE:
+            raise NotAllowed(
+                f"The GitHub user {github_user} is not in the team {self.team} of {self.organisation}.",
+                hint=f"Ask a maintainer of the team {self.team} to add you.",
+                code="github_not_in_team",
+            )
+        if self.repository and not standing.can_push:
+            raise NotAllowed(
+                f"The GitHub user {github_user} may not push to {self.repository}.",
+                hint=f"Ask an owner of {self.repository} for the right to push.",
+                code="github_no_push_access",
+            )
+
+
+def _check_organisation(github_user: str, organisation: str, membership: Membership) -> None:
+    if membership is Membership.PENDING:
+        raise NotAllowed(
+            f"The GitHub user {github_user} is invited to {organisation} and has not accepted yet.",
+            hint=f"Accept the invitation at https://github.com/orgs/{organisation}/invitation",
+            code="github_invitation_open",
+        )
+    if membership is not Membership.ACTIVE:
+        raise NotAllowed(
+            f"The GitHub user {github_user} is not a member of {organisation}.",
+            hint=f"Ask an owner of {organisation} to invite you.",
+            code="github_not_a_member",
+        )
+
+
+def namespace_of(server: str) -> str:
+    """What a signature for the server of this name is made for; see `ssh-keygen -Y sign -n`."""
+    return f"gpu-dev@{server}"

@@ -1,0 +1,116 @@
+"""Documents are kept for as long as they are right, and no longer."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import cast
+
+import orjson
+import pytest
+
+from gpudev.api.documents import Documents
+from gpudev.api.encoding import encode
+from gpudev.api.views import job_detail
+from gpudev.app.application import Application
+from gpudev.bootstrap.foundation import Stores, SystemClock
+from gpudev.domain.catalogue import DEFAULT_CATALOGUE
+from gpudev.domain.names import NodeName
+from gpudev.domain.plans.actions import Record
+from gpudev.domain.reservation import Event, EventKind, Reservation, place
+from gpudev.ports.store import Mark, NewKey, ShownKey, User
+from tests.integration.api.conftest import Person
+from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def stores(database: str) -> AsyncIterator[Stores]:
+    async with open_test_stores(database) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def user(stores: Stores) -> User:
+    user = await stores.users.upsert("ada")
+    await stores.users.add_key(user.user_id, NewKey(b"ada", "prefix", NOON + timedelta(hours=2)))
+    return user
+
+
+@pytest.fixture
+def app(stores: Stores) -> Application:
+    """As much of an application as documents need."""
+    facts = SimpleNamespace(
+        reservations=stores.reservations,
+        catalogue=DEFAULT_CATALOGUE,
+        simulated_types=frozenset(),
+        clock=SystemClock(),
+    )
+    return cast("Application", facts)
+
+
+async def test_a_document_is_made_once_and_again_after_a_change(
+    stores: Stores, user: User, app: Application
+) -> None:
+    placed = await place_one(stores, user)
+    documents = Documents(app)
+    first = await documents.of(await read_marks(stores))
+    [second] = await documents.of(await read_marks(stores))
+    assert second is first[0]
+    assert text_of([second]) == encode([job_detail(placed, app, NOON)])
+    await stores.database.execute("UPDATE reservations SET detail = 'Nearly there.'")
+    [third] = await documents.of(await read_marks(stores))
+    assert b"Nearly there." in text_of([third])
+
+
+async def test_a_waiting_reservation_is_told_anew_each_time(
+    stores: Stores, user: User, app: Application
+) -> None:
+    """How long it still waits changes by itself."""
+    await submit(stores, make_reservation(user))
+    documents, marks = Documents(app), await read_marks(stores)
+    [first], [second] = await documents.of(marks), await documents.of(marks)
+    assert first is not second
+
+
+async def test_what_was_asked_for_last_is_kept(stores: Stores, user: User, app: Application) -> None:
+    for _ in range(3):
+        await place_one(stores, user)
+    documents, [one, two, three] = Documents(app, max_documents=2), await read_marks(stores)
+    [first, _] = await documents.of([one, two])
+    [third, again] = await documents.of([three, one])
+    assert again is first
+    assert await documents.of([one, three]) == [first, third]
+    assert text_of(await documents.of([one, two, three])) == text_of(
+        [*await Documents(app).of([one]), *await Documents(app).of([two]), *await Documents(app).of([three])]
+    )
+
+
+def test_a_list_shows_each_job_as_it_is_shown_alone(ada: Person) -> None:
+    """A waiting one, one that is being cancelled, and again when everything is known already."""
+    jobs = [ada.submit().json["job_id"] for _ in range(3)]
+    ada.call("POST", f"/v1/jobs/{jobs[0]}/cancel")
+    for _ in range(2):
+        listed = {job["job_id"]: job for job in ada.call("GET", "/v1/jobs").json["jobs"]}
+        filtered = {job["job_id"]: job for job in ada.call("GET", "/v1/jobs?gpu_type=t4").json["jobs"]}
+        alone = {job: ada.get(job) for job in jobs}
+        assert {job: listed[job] for job in jobs} == {job: filtered[job] for job in jobs} == alone
+
+
+async def place_one(stores: Stores, user: User) -> Reservation:
+    asked = await submit(stores, make_reservation(user))
+    after = place(asked, NodeName("t4-0"), NOON)
+    async with stores.admissions.lock("t4") as transaction:
+        assert await transaction.record(Record(asked, after, Event(EventKind.PLACED, "Placed.", NOON)))
+    return await stores.reservations.get(asked.id)
+
+
+async def read_marks(stores: Stores) -> tuple[Mark, ...]:
+    _, page = await stores.reservations.list_marks_for_key(ShownKey(b"ada", NOON), 50, 0)
+    return page.marks
+
+
+def text_of(documents: list[orjson.Fragment]) -> bytes:
+    return orjson.dumps(documents)

@@ -24,9 +24,9 @@ pytestmark = pytest.mark.anyio
 
 _SEED = """
 INSERT INTO reservations (
-    reservation_id, user_id, name, gpu_type, gpu_count, duration, created_at, status, reason, node_name, node_ip,
-    node_port, placed_at, launched_at, expires_at, reservation_ended, cleaned_at, last_updated, next_turn_at,
-    event_count)
+    reservation_id, user_id, name, gpu_type, gpu_count, duration, created_at, status, reason, node_name,
+    node_ip, node_port, placed_at, launched_at, expires_at, reservation_ended, cleaned_at,
+    last_updated, next_turn_at, event_count)
 SELECT (lpad(to_hex($1::bigint + n), 8, '0') || '-0000-4000-8000-000000000000')::uuid, $3, 'run-' || ($1 + n),
        't4', 1, interval '2 hours', now() - interval '3 hours', $4, $5, 'gone', '127.0.0.1', 1,
        now() - interval '3 hours', now() - interval '3 hours', now() + $6::interval,

@@ -185,7 +185,7 @@ async def test_an_operation_comes_with_its_terms(stores: Stores, user: User) -> 
     terms = Terms(timedelta(hours=1.5), NOON + timedelta(seconds=3))
     await stores.operations.request(OPERATION, asked, OperationKind.EXTEND, NOON, terms=terms)
     (operation,) = (await claim(stores, asked)).operations
-    assert operation == Operation(OPERATION, OperationKind.EXTEND, NOON, terms)
+    assert operation == Operation(OPERATION, OperationKind.EXTEND, NOON, terms=terms)
 
 
 async def test_an_operation_that_is_requested_twice_is_one(stores: Stores, user: User) -> None:

@@ -96,4 +96,4 @@ def make_cancel(number: int = 1) -> Operation:
 
 def make_extension(length: timedelta, *, number: int = 1, not_before: datetime | None = None) -> Operation:
     terms = Terms(length, not_before)
-    return Operation(OperationId(f"extension-{number}"), OperationKind.EXTEND, NOW, terms)
+    return Operation(OperationId(f"extension-{number}"), OperationKind.EXTEND, NOW, terms=terms)

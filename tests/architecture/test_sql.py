@@ -12,6 +12,7 @@ import pytest
 from gpudev.adapters.postgres.queries import NOUNS, load_queries
 from gpudev.domain.audit import AuditOutcome
 from gpudev.domain.lifecycle import Status
+from gpudev.domain.notification import TargetKind
 from gpudev.domain.reservation import EventKind, OperationKind, OperationStatus, Reason
 from gpudev.ports.queue import Channel
 
@@ -46,6 +47,7 @@ async def test_every_query_fits_the_schema(database: str) -> None:
         ("reservation_events_kind", EventKind),
         ("operations_kind", OperationKind),
         ("operations_status", OperationStatus),
+        ("notification_targets_kind", TargetKind),
         ("audit_entries_outcome", AuditOutcome),
     ],
 )

@@ -21,7 +21,9 @@ from gpudev.adapters.local.records import Records
 from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.adapters.local.ssh_port import bind_any_port
 from gpudev.domain.errors import ClusterUnavailable, Conflict, Defect
+from gpudev.domain.idle import Signal
 from gpudev.domain.names import NodeName, ReservationId, member_name
+from gpudev.domain.notices import Notice
 from gpudev.domain.server import ObservedServer, ServerPhase
 from gpudev.ports.cluster import CapacityChanged, Cluster, ServerChanged
 from tests.support.local_cluster import (
@@ -43,6 +45,7 @@ from tests.support.local_cluster import (
     wait_ready,
     wait_until,
 )
+from tests.support.reservations import NOON
 
 pytestmark = pytest.mark.anyio
 
@@ -221,6 +224,86 @@ async def test_a_killed_server_comes_back_as_it_was(
     after = await wait_ready(cluster, spec.reservation_id)
     assert after == before
     assert (await client.run("cat ~/file")).out == "kept\n"
+
+
+WARNING = Notice("WARN_EXPIRES_IN_30MIN.txt", "30 minutes are left.")
+LAST_WARNING = Notice("WARN_EXPIRES_IN_5MIN.txt", "5 minutes are left.")
+
+
+async def test_notices_stand_in_the_home_and_older_ones_go(
+    cluster: LocalCluster, key: Key, tmp_path: Path
+) -> None:
+    spec = make_spec(key)
+    server = await create_ready(cluster, spec)
+    client = SshClient(server, key, tmp_path)
+    await client.run("echo mine > ~/WARN_MINE.txt")
+    for notices in [(WARNING,), (LAST_WARNING,)]:
+        await cluster.tell(spec.reservation_id, server.uid, notices)
+        [notice] = notices
+        assert (await client.run("cat ~/WARN_EXPIRES*")).out == f"{notice.text}\n"
+    assert (await client.run("stat -c %U:%a ~/WARN_EXPIRES* && rm ~/WARN_EXPIRES*")).out.endswith(":644\n")
+    await cluster.tell(spec.reservation_id, server.uid, (WARNING,))
+    await cluster.tell(spec.reservation_id, server.uid, ())
+    assert (await client.run("ls ~ | grep WARN")).out == "WARN_MINE.txt\n"
+
+
+async def test_a_notice_is_shown_on_terminals_once(cluster: LocalCluster, key: Key, tmp_path: Path) -> None:
+    spec = make_spec(key)
+    server = await create_ready(cluster, spec)
+    session = await SshClient(server, key, tmp_path).start_shell()
+    await hear(session, "@")
+    for notices in [(WARNING,), (WARNING,), (LAST_WARNING,)]:
+        await cluster.tell(spec.reservation_id, server.uid, notices)
+    heard = await hear(session, LAST_WARNING.text)
+    assert heard.count(WARNING.text) == 1
+    session.kill()
+    await session.wait()
+
+
+async def test_a_notice_never_follows_or_fills_what_somebody_put_in_its_place(
+    cluster: LocalCluster, key: Key, tmp_path: Path
+) -> None:
+    spec = make_spec(key)
+    server = await create_ready(cluster, spec)
+    client = SshClient(server, key, tmp_path)
+    await client.run(
+        f"echo precious > ~/precious; ln -s precious ~/{WARNING.file_name}; mkfifo ~/OOM_DETECTED.txt"
+    )
+    await cluster.tell(spec.reservation_id, server.uid, (WARNING, Notice("OOM_DETECTED.txt", "Once.")))
+    done = await client.run(f"cat ~/precious ~/{WARNING.file_name} ~/OOM_DETECTED.txt")
+    assert done.out == f"precious\n{WARNING.text}\nOnce.\n"
+
+
+async def test_another_incarnation_is_told_nothing(cluster: LocalCluster, key: Key, tmp_path: Path) -> None:
+    spec = make_spec(key)
+    server = await create_ready(cluster, spec)
+    await cluster.tell(spec.reservation_id, str(uuid.uuid4()), (WARNING,))
+    await cluster.tell(make_spec().reservation_id, server.uid, (WARNING,))
+    assert (await SshClient(server, key, tmp_path).run("ls ~/WARN*")).out == ""
+
+
+async def test_the_use_of_a_server_is_measured(
+    cluster: LocalCluster, key: Key, tmp_path: Path, state_dir: Path
+) -> None:
+    spec = make_spec(key)
+    server = await create_ready(cluster, spec)
+    first = await cluster.measure(spec.reservation_id, server.uid, NOON)
+    assert first is not None
+    assert first.signals == {Signal.SSH: 0, Signal.GPU_USE: 0, Signal.GPU_MEMORY: 0}
+    assert first.absent == {Signal.JUPYTER}
+    assert first.is_simulated
+    declared = Records(state_dir).files_of(spec.reservation_id[:8]).directory / "usage.json"
+    declared.write_text('{"gpu_use": 80, "gpu_memory": 40}')
+    session = await SshClient(server, key, tmp_path).start("echo here; while :; do :; done")
+    await hear(session, "here")
+    second = await cluster.measure(spec.reservation_id, server.uid, NOON)
+    assert second is not None
+    assert (second.signals[Signal.GPU_USE], second.signals[Signal.GPU_MEMORY]) == (80, 40)
+    assert second.signals[Signal.SSH] >= 1
+    assert second.signals[Signal.CPU] >= 0
+    session.kill()
+    await session.wait()
+    assert await cluster.measure(spec.reservation_id, "another", NOON) is None
 
 
 async def test_changes_are_told_to_every_listener(cluster: LocalCluster) -> None:

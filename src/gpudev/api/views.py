@@ -9,6 +9,7 @@ from gpudev.app.application import Application
 from gpudev.app.follow import News
 from gpudev.domain.lifecycle import WAITING, Status
 from gpudev.domain.names import member_name, server_name
+from gpudev.domain.notices import tell_of_end
 from gpudev.domain.reservation import EXPLANATIONS, Reservation
 from gpudev.domain.server import Member, SshAddress
 from gpudev.ports.store import StoredAvailability, StoredEvent, StoredOperation, User
@@ -39,7 +40,10 @@ def job_detail(reservation: Reservation, app: Application, now: datetime) -> dic
         version=reservation.version,
         jupyter_enabled=False,
         secondary_users=[],
-        oom_count=0,
+        oom_count=reservation.oom_count,
+        last_oom_at=reservation.last_oom_at,
+        kept_until=reservation.kept_until,
+        extension_error=reservation.extension_error or None,
         simulated=reservation.gpu_type in app.simulated_types or None,
         instance_type=gpu_type.instance_type if gpu_type else None,
         expires_at=reservation.expires_at,
@@ -59,10 +63,19 @@ def job_detail(reservation: Reservation, app: Application, now: datetime) -> dic
         current_detailed_status=reservation.detail or None,
         hint=EXPLANATIONS[reason].hint if reason else None,
         github_user=reservation.github_user or None,
-        warning=reservation.warning or None,
+        warning=_warning(reservation),
         last_updated=reservation.last_updated,
         cli_version=reservation.client_version or None,
     )
+
+
+def _warning(reservation: Reservation) -> str | None:
+    """What is to be known of how the request was read, and that the end is near."""
+    if reservation.status is not Status.ACTIVE:
+        return reservation.warning or None
+    minutes = reservation.warned_minutes
+    end = tell_of_end(reservation, minutes) if minutes is not None else ""
+    return " ".join(filter(None, (reservation.warning, end, reservation.idle_warning))) or None
 
 
 def job_events(news: News) -> list[JobEvent]:

@@ -9,13 +9,17 @@ from gpudev.app.admin import Admin
 from gpudev.app.admit import Admit
 from gpudev.app.aws_login import AwsLogin
 from gpudev.app.cancel import Cancel
+from gpudev.app.extend import Extend
 from gpudev.app.find import Find, FindOperation
 from gpudev.app.follow import EventHub, Follow
+from gpudev.app.keep import Keep
 from gpudev.app.key_uses import KeyUses
 from gpudev.app.keys import Keys
 from gpudev.app.list_jobs import ListJobs
 from gpudev.app.login import Authenticate, LocalLogin
 from gpudev.app.login_guard import LoginGuard
+from gpudev.app.notify import Notify
+from gpudev.app.reports import ReportUsage
 from gpudev.app.reserve import Reserve
 from gpudev.app.sealing import SealAudit
 from gpudev.domain.catalogue import Catalogue
@@ -23,6 +27,7 @@ from gpudev.ports.clock import Clock
 from gpudev.ports.identity import Identities
 from gpudev.ports.queue import MessageQueue
 from gpudev.ports.store import GpuTypes, Health, Reservations
+from gpudev.ports.usage import Usages
 
 TrustedProxies = tuple[IPv4Network | IPv6Network, ...]
 
@@ -33,6 +38,10 @@ class Application:
     find: Find
     find_operation: FindOperation
     cancel: Cancel
+    extend: Extend
+    keep: Keep
+    notify: Notify
+    report_usage: ReportUsage
     follow: Follow
     list_jobs: ListJobs
     authenticate: Authenticate
@@ -50,6 +59,7 @@ class Application:
     hub: EventHub
     reservations: Reservations
     gpu_types: GpuTypes
+    usages: Usages
     health: Health
     queue: MessageQueue
     catalogue: Catalogue

@@ -19,12 +19,16 @@ from gpudev.api.service import make_service
 from gpudev.app.admin import Admin
 from gpudev.app.application import Application
 from gpudev.app.cancel import Cancel
+from gpudev.app.extend import Extend
 from gpudev.app.find import Find, FindOperation
 from gpudev.app.follow import EventHub, Follow
 from gpudev.app.jobs_of import JobsOf
+from gpudev.app.keep import Keep
 from gpudev.app.let_in import FindWhomToLetIn
 from gpudev.app.list_jobs import ListJobs
 from gpudev.app.login import Authenticate, IssueKey, LocalLogin
+from gpudev.app.notify import Notify
+from gpudev.app.reports import ReportUsage
 from gpudev.app.reserve import Reserve
 from gpudev.app.sealing import SealAudit
 from gpudev.bootstrap.access import make_admit, make_key_uses, make_keys, make_login_guard
@@ -34,6 +38,7 @@ from gpudev.bootstrap.foundation import (
     SystemClock,
     begin,
     choose_isolation,
+    make_policy,
     offered_catalogue,
     open_stores,
     read_fleet,
@@ -94,6 +99,10 @@ def make_application(settings: Settings, stores: Stores) -> Application:
         find=Find(stores.reservations, stores.audit, admit),
         find_operation=FindOperation(stores.operations),
         cancel=Cancel(stores.operations, clock),
+        notify=Notify(stores.notifications, stores.audit, settings.notify.hosts),
+        report_usage=ReportUsage(stores.reports, stores.audit, settings.reports.prices, clock),
+        keep=Keep(stores.operations, clock),
+        extend=Extend(stores.operations, make_policy(settings), clock),
         follow=Follow(stores.reservations, hub),
         list_jobs=ListJobs(stores.reservations, admit, jobs_of, stores.history),
         authenticate=authenticate,
@@ -109,6 +118,7 @@ def make_application(settings: Settings, stores: Stores) -> Application:
         hub=hub,
         reservations=stores.reservations,
         gpu_types=stores.gpu_types,
+        usages=stores.usages,
         health=stores.health,
         queue=stores.queue,
         catalogue=catalogue,

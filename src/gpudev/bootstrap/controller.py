@@ -11,24 +11,28 @@ from pathlib import Path
 
 from gpudev.adapters.local.cluster import LocalCluster, LocalClusterConfig
 from gpudev.adapters.local.control_plane.readiness import tell_ready
+from gpudev.adapters.webhook.notifier import WebhookNotifier
 from gpudev.app.controllers.admission import AdmissionController
 from gpudev.app.controllers.execute import Executor, FaultPoint, no_fault
+from gpudev.app.controllers.notifying import SendNotifications
 from gpudev.app.controllers.pruning import Pruning
 from gpudev.app.controllers.reservations import ReservationController, Rules
 from gpudev.app.controllers.run import Controllers, Sources
+from gpudev.app.controllers.sampling import Sampler
 from gpudev.bootstrap.foundation import (
     Stores,
     SystemClock,
     begin,
     choose_isolation,
     claim_database,
+    make_idle_policy,
+    make_policy,
     offered_catalogue,
     open_stores,
     read_fleet,
 )
 from gpudev.domain.catalogue import Catalogue
 from gpudev.domain.errors import Invalid, StoreUnavailable
-from gpudev.domain.expiry import TimePolicy
 from gpudev.ports.clock import Clock
 from gpudev.ports.cluster import Cluster
 from gpudev.settings import Settings
@@ -56,19 +60,23 @@ async def _serve_controller(settings: Settings) -> None:
                 await admission.turn(gpu_type)
             tell_ready(settings.process.ready_fd)
             _on_termination(controllers.stop)
+            chores = (
+                make_sampler(settings, stores, cluster),
+                make_sending(settings, stores),
+                Pruning(stores.leftovers, SystemClock()),
+            )
             async with asyncio.TaskGroup() as group:
-                pruning = group.create_task(Pruning(stores.leftovers, SystemClock()).run())
+                tasks = [group.create_task(chore.run()) for chore in chores]
                 await controllers.run()
-                pruning.cancel()
+                for task in tasks:
+                    task.cancel()
 
 
 def make_controllers(
     settings: Settings, stores: Stores, cluster: Cluster, known: Catalogue, clock: Clock
 ) -> tuple[Controllers, AdmissionController]:
-    policy = TimePolicy(grace=settings.time.grace, start_limit=settings.time.start_limit)
-    rules = Rules(known, policy)
-    fault_point = make_fault_point(settings.process.fault_file)
-    executor = Executor(stores.reservations, stores.operations, cluster, clock, fault_point)
+    rules = Rules(known, make_policy(settings), make_idle_policy(settings))
+    executor = make_executor(settings, stores, cluster, clock)
     admission = AdmissionController(
         stores.admissions, stores.gpu_types, cluster, rules, clock, settings.process.hostname
     )
@@ -76,6 +84,22 @@ def make_controllers(
     sources = Sources(stores.reservations, stores.admissions, stores.signals, cluster, clock, offered)
     reservations = ReservationController(stores.queue, executor, rules)
     return Controllers(reservations, admission, sources), admission
+
+
+def make_sampler(settings: Settings, stores: Stores, cluster: Cluster) -> Sampler:
+    policy = make_idle_policy(settings)
+    every = settings.idle.sample_every
+    return Sampler(stores.reservations, stores.usages, cluster, policy, SystemClock(), every)
+
+
+def make_sending(settings: Settings, stores: Stores) -> SendNotifications:
+    notifier = WebhookNotifier(settings.notify.hosts, SystemClock())
+    return SendNotifications(stores.notifications, notifier)
+
+
+def make_executor(settings: Settings, stores: Stores, cluster: Cluster, clock: Clock) -> Executor:
+    fault_point = make_fault_point(settings.process.fault_file)
+    return Executor(stores.reservations, stores.operations, stores.admissions, cluster, clock, fault_point)
 
 
 async def read_known_catalogue(settings: Settings, stores: Stores) -> Catalogue:

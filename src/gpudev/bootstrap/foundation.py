@@ -25,14 +25,19 @@ from gpudev.adapters.postgres.history import PostgresHistory
 from gpudev.adapters.postgres.identities import PostgresIdentities
 from gpudev.adapters.postgres.leftovers import PostgresLeftovers
 from gpudev.adapters.postgres.migrate import migrate
+from gpudev.adapters.postgres.notifications import PostgresNotifications
 from gpudev.adapters.postgres.operations import PostgresOperations
 from gpudev.adapters.postgres.pgmq import PgmqQueue
 from gpudev.adapters.postgres.pool import Database, connect
+from gpudev.adapters.postgres.reports import PostgresReports
 from gpudev.adapters.postgres.reservations import PostgresReservations
 from gpudev.adapters.postgres.signals import PostgresSignals
+from gpudev.adapters.postgres.usages import PostgresUsages
 from gpudev.adapters.postgres.users import PostgresUsers
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE, Catalogue
 from gpudev.domain.errors import Conflict
+from gpudev.domain.expiry import TimePolicy
+from gpudev.domain.idle import IdlePolicy
 from gpudev.settings import Settings
 from gpudev.telemetry import configure_logging
 
@@ -64,6 +69,9 @@ class Stores:
     queue: PgmqQueue
     signals: PostgresSignals
     health: PostgresHealth
+    usages: PostgresUsages
+    notifications: PostgresNotifications
+    reports: PostgresReports
     history: PostgresHistory | None = None
     """Only where there is a replica."""
 
@@ -87,6 +95,9 @@ class Stores:
             queue=PgmqQueue(database),
             signals=PostgresSignals(database.dsn),
             health=PostgresHealth(database),
+            usages=PostgresUsages(database),
+            notifications=PostgresNotifications(database),
+            reports=PostgresReports(database),
             history=PostgresHistory(reservations, PostgresReservations(replica)) if replica else None,
         )
 
@@ -144,6 +155,25 @@ def offered_catalogue(settings: Settings) -> Catalogue:
     if settings.local.state_dir is None:
         return DEFAULT_CATALOGUE
     return read_fleet(settings).catalogue(DEFAULT_CATALOGUE)
+
+
+def make_policy(settings: Settings) -> TimePolicy:
+    return TimePolicy(
+        grace=settings.time.grace,
+        longest=settings.time.longest,
+        start_limit=settings.time.start_limit,
+        progress_limit=settings.time.progress_limit,
+        queue_limit=settings.time.max_queue,
+    )
+
+
+def make_idle_policy(settings: Settings) -> IdlePolicy:
+    return IdlePolicy(
+        after=settings.idle.after,
+        by_type=settings.idle.by_type,
+        countdown=settings.idle.countdown,
+        known_for=5 * settings.idle.sample_every,
+    )
 
 
 def choose_isolation(settings: Settings) -> Isolation:

@@ -24,10 +24,14 @@ class Reason(StrEnum):
     NO_NODES = "no_nodes"
     PLACEMENT_LOST = "placement_lost"
     TIME_IS_UP = "time_is_up"
+    WENT_IDLE = "went_idle"
     CANCELLED_BY_USER = "cancelled_by_user"
     CANCELLED_BY_ADMIN = "cancelled_by_admin"
     START_FAILED = "start_failed"
     START_TIMED_OUT = "start_timed_out"
+    START_STALLED = "start_stalled"
+    QUEUE_STALLED = "queue_stalled"
+    QUEUED_TOO_LONG = "queued_too_long"
     SERVER_FAILED = "server_failed"
     POD_DELETED = "pod_deleted"
     INTERNAL_ERROR = "internal_error"
@@ -58,6 +62,10 @@ EXPLANATIONS: Mapping[Reason, Explanation] = MappingProxyType(
             "Nothing to do: it starts by itself.",
         ),
         Reason.TIME_IS_UP: Explanation("The reserved time is over.", "Reserve again with: gpu-dev reserve"),
+        Reason.WENT_IDLE: Explanation(
+            "Nobody used it, and the warning of that was not answered.",
+            "Reserve again with: gpu-dev reserve. To keep a server that only waits: gpu-dev keep ID 2h",
+        ),
         Reason.CANCELLED_BY_USER: Explanation(
             "It was cancelled by its owner.", "Reserve again with: gpu-dev reserve"
         ),
@@ -71,6 +79,18 @@ EXPLANATIONS: Mapping[Reason, Explanation] = MappingProxyType(
         Reason.START_TIMED_OUT: Explanation(
             "The dev server did not start in time and was given up.",
             "Reserve again with: gpu-dev reserve",
+        ),
+        Reason.START_STALLED: Explanation(
+            "The start of the dev server made no progress for too long and was given up.",
+            "Reserve again with: gpu-dev reserve",
+        ),
+        Reason.QUEUE_STALLED: Explanation(
+            "The queue did not move this request although it was tried for minutes.",
+            "Reserve again, and tell your operator the reservation id.",
+        ),
+        Reason.QUEUED_TOO_LONG: Explanation(
+            "It waited for the longest time that a request may wait.",
+            "Reserve again, perhaps fewer GPUs or another type from: gpu-dev avail",
         ),
         Reason.SERVER_FAILED: Explanation(
             "The dev server stopped running and could not be brought back.",
@@ -96,6 +116,13 @@ class EventKind(StrEnum):
     PLACED = "placed"
     REQUEUED = "requeued"
     ACTIVE = "active"
+    WARNED = "warned"
+    EXTENDED = "extended"
+    EXTENSION_REFUSED = "extension_refused"
+    IDLE_WARNED = "idle_warned"
+    IDLE_OVER = "idle_over"
+    KEPT = "kept"
+    OUT_OF_MEMORY = "out_of_memory"
     EXPIRED = "expired"
     CANCELLED = "cancelled"
     FAILED = "failed"
@@ -114,12 +141,28 @@ class Event:
 
 class OperationKind(StrEnum):
     CANCEL = "cancel"
+    EXTEND = "extend"
+    KEEP = "keep"
 
 
 class OperationStatus(StrEnum):
     REQUESTED = "requested"
     DONE = "done"
     FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What was said with the request of an operation."""
+
+    length: timedelta | None = None
+    """By how much to extend, or how long to keep."""
+    not_before: datetime | None = None
+    """Older clients look once more at what was before; until then nothing is changed."""
+    reason: str = ""
+
+
+NO_TERMS = Terms()
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +174,10 @@ class Operation:
     requested_at: datetime
     is_by_admin: bool = False
     """Requested for the owner by somebody else."""
+    terms: Terms = NO_TERMS
+
+    def is_due(self, now: datetime) -> bool:
+        return self.terms.not_before is None or now >= self.terms.not_before
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +226,29 @@ class Reservation:
     cleaned_at: datetime | None = None
     last_updated: datetime | None = None
     version: int = 1
+    warned_minutes: int | None = None
+    """The nearest warning that was sent for the present end."""
+    told_notices: tuple[str, ...] | None = None
+    """The notices that stand on the server; None until it was first seen to."""
+    extension_error: str = ""
+    """Why the last extension was refused."""
+    oom_count: int = 0
+    last_oom_at: datetime | None = None
+    progress: str | None = None
+    """What the cluster last said of its start, and when that was first seen."""
+    progress_at: datetime | None = None
+    stale_since: datetime | None = None
+    """Since when a waiting request that admission does not renew is driven, and when it was last."""
+    driven_at: datetime | None = None
+    kept_until: datetime | None = None
+    """Until then it is not ended for being idle."""
+    idle_warned_at: datetime | None = None
+    """When it was warned that nobody uses it, and in which words."""
+    idle_warning: str = ""
+    usage_at: datetime | None = None
+    """When its use was last measured, since when it was idle then, and by which signals."""
+    idle_since: datetime | None = None
+    idle_words: str = ""
 
     @property
     def id8(self) -> str:

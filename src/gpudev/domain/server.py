@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from gpudev.domain.catalogue import Share
@@ -104,6 +104,9 @@ class ObservedServer:
     uid: str
     members: tuple[ObservedMember, ...]
     """Those that are there, by rank; never none."""
+    oom_kills: int = 0
+    """How often something in this incarnation was ended for want of memory, as far as the cluster tells."""
+    last_oom_at: datetime | None = None
 
     @property
     def phase(self) -> ServerPhase:

@@ -19,13 +19,16 @@ from gpudev.domain.names import OperationId, ReservationId, UserId
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.queueing import QueuePlace
 from gpudev.domain.reservation import (
+    NO_TERMS,
     Event,
     Operation,
     OperationKind,
     OperationOutcome,
     OperationStatus,
     Reservation,
+    Terms,
 )
+from gpudev.domain.scaling import TypeCapacity
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +250,13 @@ class Reservations(Protocol):
         """
         ...
 
+    async def note(self, claim: Claim, after: Reservation) -> Reservation:
+        """Write down what is no change of the reservation: its detail and what was seen and told.
+
+        `Stale` if the row or the lease moved on.
+        """
+        ...
+
     async def release(self, claim: Claim, version: int, next_turn_at: datetime | None) -> None:
         """End the lease of a turn that went well. The next is set only if the row is still at `version`."""
         ...
@@ -279,6 +289,14 @@ class Reservations(Protocol):
         """When the next turn comes, later than `after`; a leased one comes when its lease runs out."""
         ...
 
+    async def list_active(self) -> tuple[Reservation, ...]:
+        """Everybody's whose servers are there."""
+        ...
+
+    async def wake(self, reservation_id: ReservationId) -> None:
+        """Tell every controller that this one wants its turn."""
+        ...
+
     async def count_live(self) -> Mapping[Status, StatusCount]: ...
 
 
@@ -298,10 +316,12 @@ class Operations(Protocol):
         audit: Sequence[AuditEntry] = (),
         *,
         is_by_admin: bool = False,
+        terms: Terms = NO_TERMS,
     ) -> None:
         """Write an operation, its message, its audit entry, and a new version of the reservation.
 
-        The new version makes every turn in flight stale, so none can decide without having seen it.
+        The new version makes every turn in flight stale, so none can decide without having seen it. An id
+        that was used before is the same operation: nothing is written again.
         """
         ...
 
@@ -329,6 +349,10 @@ class AdmissionTransaction(Protocol):
 class Admissions(Protocol):
     def lock(self, gpu_type: str) -> AbstractAsyncContextManager[AdmissionTransaction]: ...
 
+    async def wake(self, gpu_type: str) -> None:
+        """Tell every controller that a pass for this type is wanted."""
+        ...
+
     async def list_waiting_types(self) -> tuple[str, ...]:
         """GPU types that somebody waits for."""
         ...
@@ -345,6 +369,12 @@ class GpuTypes(Protocol):
 
     async def set_availability(self, availability: Availability, updated_by: str, now: datetime) -> None:
         """Keep the room of a type, if it is another than before."""
+        ...
+
+    async def set_capacity(
+        self, capacity: Mapping[str, TypeCapacity], updated_by: str, now: datetime
+    ) -> None:
+        """Keep how many machines of each type the cloud runs, and how many it should."""
         ...
 
     async def list_availability(self) -> tuple[StoredAvailability, ...]: ...

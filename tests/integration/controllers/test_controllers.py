@@ -120,7 +120,7 @@ async def test_a_reservation_runs_from_submit_to_its_end(world: World) -> None:
     await world.move_to(NOON + timedelta(hours=1) + GRACE, asked)
     ended = await world.until(asked, lambda now: now.is_cleaned)
     assert (ended.status, ended.reason) == (Status.EXPIRED, Reason.TIME_IS_UP)
-    assert await world.kinds(asked) == ["submitted", "placed", "active", "expired", "cleaned"]
+    assert await world.kinds(asked) == ["submitted", "placed", "active", "warned", "expired", "cleaned"]
     assert set(world.cluster.snapshot().servers) == {probe.id}
 
 

@@ -28,6 +28,9 @@ class PostgresAdmissions:
             await connection.execute(_SQL["lock"], gpu_type)
             yield _Transaction(connection, gpu_type)
 
+    async def wake(self, gpu_type: str) -> None:
+        await self._database.execute(_SQL["wake"], gpu_type)
+
     async def list_waiting_types(self) -> tuple[str, ...]:
         rows = await self._database.fetch(_SQL["list_waiting_types"])
         return tuple(row["gpu_type"] for row in rows)

@@ -65,6 +65,21 @@ _FIELDS: Mapping[str, Callable[[Row], Any]] = {
     "cleaned_at": itemgetter("cleaned_at"),
     "last_updated": itemgetter("last_updated"),
     "version": itemgetter("version"),
+    "warned_minutes": itemgetter("warned_minutes"),
+    "told_notices": lambda row: None if row["told_notices"] is None else tuple(row["told_notices"]),
+    "extension_error": itemgetter("extension_error"),
+    "oom_count": itemgetter("oom_count"),
+    "last_oom_at": itemgetter("last_oom_at"),
+    "progress": itemgetter("progress"),
+    "progress_at": itemgetter("progress_at"),
+    "stale_since": itemgetter("stale_since"),
+    "driven_at": itemgetter("driven_at"),
+    "kept_until": itemgetter("kept_until"),
+    "idle_warned_at": itemgetter("idle_warned_at"),
+    "idle_warning": itemgetter("idle_warning"),
+    "usage_at": itemgetter("usage_at"),
+    "idle_since": itemgetter("idle_since"),
+    "idle_words": itemgetter("idle_words"),
 }
 """How each field of a reservation is read from its row."""
 

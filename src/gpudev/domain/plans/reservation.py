@@ -1,34 +1,45 @@
 """What to do about one reservation, given everything that is known of it.
 
 Admission (`plans/admission.py`) gives a request its place; everything before and after is decided here.
-The order of the questions is the policy: operations of the user first, then the end of time, then the
-server.
+The order of the questions is the policy: operations of the user first (`plans/operations.py`), then the
+end of time, then the server, then what its users are told.
+
+A cluster that does not answer says nothing about the server: then only the user and the clock decide.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import assert_never
 
-from gpudev.domain import expiry
+from gpudev.domain import expiry, waiting
 from gpudev.domain.catalogue import GpuType
 from gpudev.domain.expiry import TimePolicy
+from gpudev.domain.idle import NEVER, IdlePolicy
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import member_name
 from gpudev.domain.plans.actions import (
     CreateServer,
     DeleteServer,
+    DriveAdmission,
     LookAgain,
+    Note,
     Record,
     ReservationAction,
     SettleOperations,
 )
+from gpudev.domain.plans.extension import plan_extension
+from gpudev.domain.plans.idle import is_given_up, plan_idleness
+from gpudev.domain.plans.keep import plan_keep
+from gpudev.domain.plans.notices import plan_notices
 from gpudev.domain.reservation import (
     EXPLANATIONS,
     Event,
     EventKind,
     Operation,
+    OperationKind,
     OperationOutcome,
     OperationStatus,
     Reason,
@@ -45,7 +56,10 @@ Plan = tuple[ReservationAction, ...]
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One read of the database and the cluster. `server` is None only if the cluster said so."""
+    """One read of the database and the cluster.
+
+    `server` is None if the cluster said that there is none, or where it did not answer at all.
+    """
 
     reservation: Reservation
     operations: tuple[Operation, ...]
@@ -53,11 +67,24 @@ class Observation:
     gpu_type: GpuType
     policy: TimePolicy
     now: datetime
+    cluster_answers: bool = True
+    idle_policy: IdlePolicy = NEVER
+
+    @property
+    def due_operations(self) -> tuple[Operation, ...]:
+        """One that was to wait a moment has nothing to wait for once the reservation has ended."""
+        is_ended = self.reservation.is_ended
+        return tuple(asked for asked in self.operations if is_ended or asked.is_due(self.now))
 
 
 def plan_reservation(seen: Observation) -> Plan:
-    if seen.operations:
+    if seen.due_operations:
         return _plan_operations(seen)
+    later = [asked.terms.not_before for asked in seen.operations if asked.terms.not_before]
+    return _look_by(_plan_state(seen), later)
+
+
+def _plan_state(seen: Observation) -> Plan:
     match seen.reservation.status:
         case Status.PENDING | Status.QUEUED:
             return _plan_waiting(seen)
@@ -77,35 +104,75 @@ def end_with_defect(reservation: Reservation, now: datetime) -> Record:
 
 
 def _plan_operations(seen: Observation) -> Plan:
-    """Cancel is the one operation so far; the cancel of one that has ended is done already."""
-    outcomes = tuple(OperationOutcome(asked.operation_id, OperationStatus.DONE) for asked in seen.operations)
+    """A cancel settles everything else; the cancel of one that has ended is done already."""
+    asked = seen.due_operations
     if seen.reservation.is_ended:
-        return (SettleOperations(outcomes), *_plan_ended(seen))
-    why = Reason.CANCELLED_BY_ADMIN if seen.operations[0].is_by_admin else Reason.CANCELLED_BY_USER
+        return (SettleOperations(tuple(map(_too_late, asked))), *_plan_ended(seen))
+    cancels = [operation for operation in asked if operation.kind is OperationKind.CANCEL]
+    if not cancels:
+        return (_plan_operation(seen, asked[0]),)
+    why = Reason.CANCELLED_BY_ADMIN if cancels[0].is_by_admin else Reason.CANCELLED_BY_USER
+    outcomes = tuple(map(_too_late, asked))
     record = _ending(seen.reservation, Status.CANCELLED, why, seen.now, outcomes=outcomes)
     return (record, *_removal(seen.server))
 
 
+def _plan_operation(seen: Observation, asked: Operation) -> Record:
+    match asked.kind:
+        case OperationKind.EXTEND:
+            return plan_extension(seen.reservation, asked, seen.policy, seen.now)
+        case OperationKind.KEEP:
+            return plan_keep(seen.reservation, asked, seen.now)
+        case OperationKind.CANCEL:
+            return _ending(seen.reservation, Status.CANCELLED, Reason.CANCELLED_BY_USER, seen.now)
+        case other:
+            assert_never(other)
+
+
+def _too_late(asked: Operation) -> OperationOutcome:
+    """On a reservation that has ended, or is just being cancelled, nothing else can be carried out."""
+    if asked.kind is OperationKind.CANCEL:
+        return OperationOutcome(asked.operation_id, OperationStatus.DONE)
+    return OperationOutcome(asked.operation_id, OperationStatus.FAILED, "The reservation has ended.")
+
+
 def _plan_waiting(seen: Observation) -> Plan:
     """A server of a request that waits is left over from a placement that did not hold."""
-    return _removal(seen.server)
+    reservation, now, policy = seen.reservation, seen.now, seen.policy
+    why = waiting.find_end_of_wait(reservation, now, policy)
+    if why is Reason.QUEUED_TOO_LONG or (why is not None and seen.cluster_answers):
+        return (_ending(reservation, Status.CANCELLED, why, now), *_removal(seen.server))
+    next_look = min(
+        waiting.waits_too_long_at(reservation, policy),
+        max(waiting.becomes_stale_at(reservation, policy), now + policy.drive_every),
+    )
+    # Nobody can admit without a cluster: then it is no wonder that the queue stands still.
+    if seen.cluster_answers and waiting.is_drive_due(reservation, now, policy):
+        note = Note(waiting.drive(reservation, now, policy))
+        return (*_removal(seen.server), note, DriveAdmission(reservation.gpu_type), LookAgain(next_look))
+    return (*_removal(seen.server), LookAgain(next_look))
 
 
 def _plan_preparing(seen: Observation) -> Plan:
-    given_up_at = expiry.start_is_given_up_at(seen.reservation, seen.policy)
+    if not seen.cluster_answers:
+        return (LookAgain(seen.now + seen.policy.recheck),)
     if seen.server is not None and _is_usable(seen.reservation, seen.server):
         return (_activation(seen.reservation, seen.server, seen.now),)
-    if seen.now >= given_up_at:
-        return _plan_failure(seen, Reason.START_TIMED_OUT)
-    look_again = LookAgain(min(given_up_at, seen.now + seen.policy.recheck))
-    if seen.server is None:
+    latest = _with_progress(seen)
+    if why := expiry.find_end_of_start(latest, seen.now, seen.policy):
+        return _plan_failure(seen, why)
+    last_look = expiry.start_is_given_up_at(latest, seen.policy)
+    look_again = LookAgain(min(last_look, seen.now + seen.policy.recheck))
+    news = (Note(latest),) if latest != seen.reservation else ()
+    return (*news, *_plan_start(seen, look_again))
+
+
+def _plan_start(seen: Observation, look_again: LookAgain) -> Plan:
+    server = seen.server
+    if server is None:
         return (CreateServer(_spec_of(seen)), look_again)
-    if _stands_elsewhere(seen.reservation, seen.server):
-        return (*_removal(seen.server), look_again)
-    return _plan_start(seen, seen.server, look_again)
-
-
-def _plan_start(seen: Observation, server: ObservedServer, look_again: LookAgain) -> Plan:
+    if _stands_elsewhere(seen.reservation, server):
+        return (*_removal(server), look_again)
     match server.phase:
         case ServerPhase.STARTING | ServerPhase.READY:
             creation = () if _is_whole(seen.reservation, server) else (CreateServer(_spec_of(seen)),)
@@ -121,6 +188,19 @@ def _plan_start(seen: Observation, server: ObservedServer, look_again: LookAgain
             assert_never(other)
 
 
+def _with_progress(seen: Observation) -> Reservation:
+    """With what the cluster says of its start, if it says something new; the user sees it, too."""
+    server = seen.server
+    if (
+        server is None
+        or server.phase is not ServerPhase.STARTING
+        or server.detail == seen.reservation.progress
+    ):
+        return seen.reservation
+    detail = server.detail or seen.reservation.detail
+    return replace(seen.reservation, progress=server.detail, progress_at=seen.now, detail=detail)
+
+
 def _plan_failure(seen: Observation, reason: Reason) -> Plan:
     words = seen.server.detail if seen.server else ""
     detail = f"{EXPLANATIONS[reason].sentence} {words}".strip()
@@ -130,16 +210,51 @@ def _plan_failure(seen: Observation, reason: Reason) -> Plan:
 
 def _plan_active(seen: Observation) -> Plan:
     if expiry.is_expired(seen.reservation, seen.now, seen.policy):
-        record = _ending(seen.reservation, Status.EXPIRED, Reason.TIME_IS_UP, seen.now)
-        return (record, *_removal(seen.server))
+        return _plan_expiry(seen)
+    if not seen.cluster_answers:
+        return _plan_running(seen)
+    return _plan_end_of_server(seen) or _plan_running(seen)
+
+
+def _plan_end_of_server(seen: Observation) -> Plan:
+    """Nothing if it is whole and in use."""
     if seen.server is None:
         return (_ending(seen.reservation, Status.FAILED, Reason.POD_DELETED, seen.now),)
     if seen.server.phase is ServerPhase.FAILED:
         return _plan_failure(seen, Reason.SERVER_FAILED)
     if lost := _list_lost(seen.reservation, seen.server):
         return _plan_loss(seen, lost)
-    ends_at = expiry.ends_at(seen.reservation, seen.policy)
-    return (LookAgain(ends_at),) if ends_at else ()
+    if is_given_up(seen.reservation, seen.now, seen.idle_policy):
+        return _plan_idle_end(seen)
+    return ()
+
+
+def _plan_idle_end(seen: Observation) -> Plan:
+    words = f"{EXPLANATIONS[Reason.WENT_IDLE].sentence} {seen.reservation.idle_words}.".strip()
+    record = _ending(seen.reservation, Status.EXPIRED, Reason.WENT_IDLE, seen.now, words)
+    return (record, *_removal(seen.server))
+
+
+def _plan_expiry(seen: Observation) -> Plan:
+    """An extension that was asked for in time wins, also if it is to be carried out a moment later."""
+    if any(asked.kind is OperationKind.EXTEND for asked in seen.operations):
+        return ()
+    record = _ending(seen.reservation, Status.EXPIRED, Reason.TIME_IS_UP, seen.now)
+    return (record, *_removal(seen.server))
+
+
+def _plan_running(seen: Observation) -> Plan:
+    if news := plan_notices(seen.reservation, seen.server, seen.now):
+        return news
+    idleness = plan_idleness(seen.reservation, seen.now, seen.idle_policy)
+    if any(isinstance(action, Record) for action in idleness):
+        return idleness
+    due = (
+        *(action.at for action in idleness if isinstance(action, LookAgain)),
+        expiry.find_next_warning(seen.reservation, seen.now),
+        expiry.ends_at(seen.reservation, seen.policy),
+    )
+    return _look_by((), (moment for moment in due if moment))
 
 
 def _plan_loss(seen: Observation, lost: tuple[str, ...]) -> Plan:
@@ -151,6 +266,8 @@ def _plan_loss(seen: Observation, lost: tuple[str, ...]) -> Plan:
 
 def _plan_ended(seen: Observation) -> Plan:
     """A creation that was slow may bring a server even after the clean-up: that one goes as well."""
+    if not seen.cluster_answers and not seen.reservation.is_cleaned:
+        return (LookAgain(seen.now + seen.policy.recheck),)
     if seen.server is not None:
         return (*_removal(seen.server), LookAgain(seen.now + seen.policy.recheck))
     if seen.reservation.is_cleaned:
@@ -158,6 +275,14 @@ def _plan_ended(seen: Observation) -> Plan:
     message = "Nothing of it is left on the cluster."
     event = Event(EventKind.CLEANED, message, seen.now, seen.reservation.reason)
     return (Record(seen.reservation, clean(seen.reservation, seen.now), event),)
+
+
+def _look_by(plan: Plan, moments: Iterable[datetime]) -> Plan:
+    """The plan, with its one next look no later than any of these."""
+    looks = [action.at for action in plan if isinstance(action, LookAgain)]
+    earliest = min([*looks, *moments], default=None)
+    rest = tuple(action for action in plan if not isinstance(action, LookAgain))
+    return (*rest, LookAgain(earliest)) if earliest else rest
 
 
 def _is_usable(reservation: Reservation, server: ObservedServer) -> bool:

@@ -18,6 +18,9 @@ WITH placed AS (
 )
 SELECT pg_notify('gpu_dev_event', reservation_id::text) FROM placed;
 
+-- name: wake
+SELECT pg_notify('gpu_dev_admission', $1);
+
 -- name: list_waiting_types
 SELECT DISTINCT gpu_type FROM reservations
 WHERE cleaned_at IS NULL AND status IN ('pending', 'queued')

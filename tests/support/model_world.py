@@ -25,6 +25,7 @@ from gpudev.domain.plans.actions import (
     AdmissionAction,
     CreateServer,
     DeleteServer,
+    DiscardPortSlot,
     LookAgain,
     Record,
     ReservationAction,
@@ -184,7 +185,7 @@ class World:
                 self._settle(outcomes)
             case SetQueuePlaces(places):
                 self._set_places(places)
-            case LookAgain():
+            case LookAgain() | DiscardPortSlot():
                 pass
             case other:
                 assert_never(other)

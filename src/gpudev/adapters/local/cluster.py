@@ -20,7 +20,6 @@ from typing import Self, assert_never
 import structlog
 
 from gpudev.adapters.local.allotment import Given, NoRoom, allot, list_nodes
-from gpudev.adapters.local.announcements import Announcements
 from gpudev.adapters.local.devserver.launcher import Launcher
 from gpudev.adapters.local.devserver.order import StartOrder
 from gpudev.adapters.local.new_server import draw_up, draw_up_without_room
@@ -34,7 +33,9 @@ from gpudev.adapters.local.upkeep import Surroundings, Upkeep, pause_after
 from gpudev.domain.catalogue import MAX_GANG_NODES
 from gpudev.domain.errors import ClusterUnavailable, Defect, Invalid
 from gpudev.domain.names import ReservationId, id8
+from gpudev.domain.plans.orphans import Leftover
 from gpudev.domain.server import ObservedServer, ServerSpec
+from gpudev.ports.announcements import Announcements
 from gpudev.ports.cluster import CapacityChanged, ClusterChange, ServerChanged, Snapshot
 
 _log = structlog.get_logger(__name__)
@@ -134,6 +135,16 @@ class LocalCluster:
         self._check_open()
         members = self._list_members(reservation_id)
         await self._end_all([member for member in members if member.record.uid == uid])
+
+    async def discard_port_slot(self, port_slot: str) -> None:
+        """There are none: every server has a port of its own from the start."""
+
+    def list_leftovers(self) -> tuple[Leftover, ...]:
+        """None: a server has one record, and whoever owns the state directory has them all."""
+        return ()
+
+    async def remove_leftover(self, leftover: Leftover) -> None:
+        """There are none."""
 
     async def write_to_terminals(self, reservation_id: ReservationId, line: str) -> int:
         """Show a line on every open terminal of a server; says on how many. None there is no error."""

@@ -48,4 +48,5 @@ def _values(record: Record, lease_token: str | None) -> tuple[Any, ...]:
         [outcome.error for outcome in record.outcomes],
         record.concerns_admission,
         [member_to_json(member) for member in after.members[1:]] or None,
+        after.port_slot or None,
     )

@@ -27,6 +27,13 @@ class DeleteServer:
 
 
 @dataclass(frozen=True, slots=True)
+class DiscardPortSlot:
+    """Take away the ready address of a placement that is over; nobody else is to get it."""
+
+    port_slot: str
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """Write a change, its event and the outcome of the operations that it settles, if nobody moved first."""
 
@@ -62,5 +69,5 @@ class SetQueuePlaces:
     places: tuple[QueuePlace, ...]
 
 
-ReservationAction = CreateServer | DeleteServer | Record | SettleOperations | LookAgain
+ReservationAction = CreateServer | DeleteServer | DiscardPortSlot | Record | SettleOperations | LookAgain
 AdmissionAction = Record | SetQueuePlaces

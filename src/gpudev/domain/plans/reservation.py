@@ -19,12 +19,14 @@ from gpudev.domain.names import member_name
 from gpudev.domain.plans.actions import (
     CreateServer,
     DeleteServer,
+    DiscardPortSlot,
     LookAgain,
     Record,
     ReservationAction,
     SettleOperations,
 )
 from gpudev.domain.reservation import (
+    ANSWERS,
     EXPLANATIONS,
     Event,
     EventKind,
@@ -37,10 +39,21 @@ from gpudev.domain.reservation import (
     clean,
     end,
     queue,
+    tell,
 )
-from gpudev.domain.server import Member, ObservedServer, ServerPhase, ServerSpec
+from gpudev.domain.server import Cause, Member, ObservedServer, ServerPhase, ServerSpec
 
 Plan = tuple[ReservationAction, ...]
+
+_WARNING = "Warning: "
+_REASONS = {
+    Cause.IMAGE: Reason.IMAGE_UNAVAILABLE,
+    Cause.NODE_LOST: Reason.NODE_LOST,
+    Cause.EVICTED: Reason.EVICTED,
+    Cause.OUT_OF_MEMORY: Reason.OUT_OF_MEMORY,
+}
+_UNFIT_NODE = frozenset({Cause.NODE_LOST, Cause.EVICTED})
+"""A server that never answered lost nothing by these: it may start elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +66,8 @@ class Observation:
     gpu_type: GpuType
     policy: TimePolicy
     now: datetime
+    has_node: bool = True
+    """Whether the node of its placement is still part of the cluster."""
 
 
 def plan_reservation(seen: Observation) -> Plan:
@@ -109,16 +124,35 @@ def _plan_start(seen: Observation, server: ObservedServer, look_again: LookAgain
     match server.phase:
         case ServerPhase.STARTING | ServerPhase.READY:
             creation = () if _is_whole(seen.reservation, server) else (CreateServer(_spec_of(seen)),)
-            return (*creation, look_again)
+            return (*creation, *_progress(seen, server), look_again)
         case ServerPhase.STOPPING:
             return (look_again,)
         case ServerPhase.UNPLACEABLE:
-            # It never ran, so nothing is lost by taking it away before the move is written.
-            return (*_removal(server), _requeueing(seen.reservation, server, seen.now))
-        case ServerPhase.FAILED:
-            return _plan_failure(seen, Reason.START_FAILED)
+            return _plan_requeueing(seen, server)
+        case ServerPhase.FAILED if server.cause in _UNFIT_NODE:
+            return _plan_requeueing(seen, server)
+        case ServerPhase.FAILED | ServerPhase.CRASHING:
+            return _plan_failure(seen, _reason_for(server, Reason.START_FAILED))
         case other:
             assert_never(other)
+
+
+def _progress(seen: Observation, server: ObservedServer) -> Plan:
+    """What the cluster says of a start that takes its time, once for each thing that it says."""
+    if server.progress in {"", seen.reservation.detail}:
+        return ()
+    after = tell(seen.reservation, server.progress)
+    return (Record(seen.reservation, after, Event(EventKind.PROGRESS, server.progress, seen.now)),)
+
+
+def _plan_requeueing(seen: Observation, server: ObservedServer) -> Plan:
+    """It never answered, so nothing is lost by taking it away before the move is written."""
+    record = _requeueing(seen.reservation, server, seen.now)
+    return (*_removal(server), *_discarding(seen.reservation), record)
+
+
+def _reason_for(server: ObservedServer, otherwise: Reason) -> Reason:
+    return _REASONS[server.cause] if server.cause else otherwise
 
 
 def _plan_failure(seen: Observation, reason: Reason) -> Plan:
@@ -133,13 +167,30 @@ def _plan_active(seen: Observation) -> Plan:
         record = _ending(seen.reservation, Status.EXPIRED, Reason.TIME_IS_UP, seen.now)
         return (record, *_removal(seen.server))
     if seen.server is None:
-        return (_ending(seen.reservation, Status.FAILED, Reason.POD_DELETED, seen.now),)
+        reason = Reason.POD_DELETED if seen.has_node else Reason.NODE_LOST
+        return (_ending(seen.reservation, Status.FAILED, reason, seen.now),)
     if seen.server.phase is ServerPhase.FAILED:
-        return _plan_failure(seen, Reason.SERVER_FAILED)
+        return _plan_failure(seen, _reason_for(seen.server, Reason.SERVER_FAILED))
     if lost := _list_lost(seen.reservation, seen.server):
         return _plan_loss(seen, lost)
     ends_at = expiry.ends_at(seen.reservation, seen.policy)
-    return (LookAgain(ends_at),) if ends_at else ()
+    return (*_warning(seen, seen.server), *((LookAgain(ends_at),) if ends_at else ()))
+
+
+def _warning(seen: Observation, server: ObservedServer) -> Plan:
+    """Tell what the user should know of a running server, once; and tell that it is over."""
+    words = server.warning or (server.detail if server.phase is ServerPhase.CRASHING else "")
+    told = seen.reservation.detail
+    if words and told != _WARNING + words:
+        return (_telling(seen, _WARNING + words, words),)
+    if not words and server.phase is ServerPhase.READY and told.startswith(_WARNING):
+        return (_telling(seen, ANSWERS, f"It is over: {told.removeprefix(_WARNING)}"),)
+    return ()
+
+
+def _telling(seen: Observation, detail: str, message: str) -> Record:
+    after = tell(seen.reservation, detail)
+    return Record(seen.reservation, after, Event(EventKind.WARNING, message, seen.now))
 
 
 def _plan_loss(seen: Observation, lost: tuple[str, ...]) -> Plan:
@@ -157,7 +208,8 @@ def _plan_ended(seen: Observation) -> Plan:
         return ()
     message = "Nothing of it is left on the cluster."
     event = Event(EventKind.CLEANED, message, seen.now, seen.reservation.reason)
-    return (Record(seen.reservation, clean(seen.reservation, seen.now), event),)
+    record = Record(seen.reservation, clean(seen.reservation, seen.now), event)
+    return (*_discarding(seen.reservation), record)
 
 
 def _is_usable(reservation: Reservation, server: ObservedServer) -> bool:
@@ -191,6 +243,11 @@ def _removal(server: ObservedServer | None) -> Plan:
     if server is None or server.phase is ServerPhase.STOPPING:
         return ()
     return (DeleteServer(server.reservation_id, server.uid),)
+
+
+def _discarding(reservation: Reservation) -> Plan:
+    """A slow creation may still bring a server to that address, so it is not given to anybody else."""
+    return (DiscardPortSlot(reservation.port_slot),) if reservation.port_slot else ()
 
 
 def _activation(reservation: Reservation, server: ObservedServer, now: datetime) -> Record:
@@ -239,4 +296,6 @@ def _spec_of(seen: Observation) -> ServerSpec:
         duration=reservation.duration,
         ssh_public_keys=reservation.ssh_public_keys,
         env_vars=reservation.env_vars,
+        image=reservation.image,
+        port_slot=reservation.port_slot,
     )

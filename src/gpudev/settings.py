@@ -330,6 +330,65 @@ class LocalSettings(BaseSettings):
     """More folders of this machine that dev servers may read, separated by colons."""
 
 
+class ClusterSettings(BaseSettings):
+    """Where dev servers run, and which GPU types there are."""
+
+    model_config = _CONFIG
+
+    kind: Literal["local", "kubernetes"] = Field("local", validation_alias="GPU_DEV_CLUSTER")
+    """`local`: this machine. `kubernetes`: the pods of a cluster."""
+    gpu_types_file: Path | None = Field(None, validation_alias="GPU_DEV_GPU_TYPES_FILE")
+    """A TOML file with GPU types of one's own, or with the few that are on offer, for Kubernetes."""
+
+
+class KubernetesSettings(BaseSettings):
+    """Dev servers as pods. Lists are separated by commas."""
+
+    model_config = _CONFIG
+
+    namespace: str = Field("gpu-dev", validation_alias="GPU_DEV_KUBERNETES_NAMESPACE", min_length=1)
+    """Namespace of the dev servers; nothing else should be in it."""
+    kubeconfig: str = Field("", validation_alias="GPU_DEV_KUBERNETES_KUBECONFIG")
+    """Path of a kubeconfig. Empty: this pod's service account, `KUBECONFIG`, or `~/.kube/config`."""
+    image: str = Field(
+        "pytorch/pytorch:2.8.0-cuda12.9-cudnn9-devel", validation_alias="GPU_DEV_CONTAINER_IMAGE"
+    )
+    """Image of dev servers. Without `sshd` and `sudo` in it, they are installed at every start."""
+    pull_policy: Literal["IfNotPresent", "Always", "Never"] = Field(
+        "IfNotPresent", validation_alias="GPU_DEV_KUBERNETES_PULL_POLICY"
+    )
+    """When nodes fetch an image."""
+    pull_secret_names: str = Field("", validation_alias="GPU_DEV_KUBERNETES_PULL_SECRETS")
+    """Names of Secrets in the namespace with which nodes fetch images."""
+    reach: Literal["auto", "node", "pod", "probe"] = Field(
+        "auto", validation_alias="GPU_DEV_KUBERNETES_REACH"
+    )
+    """How controllers find out that a dev server answers. `node`: by its node port. `pod`: by its own
+    address. `auto`: by its node port, or by its own address where that cannot be reached. `probe`: they take
+    the kubelet's word."""
+    port_slots: int = Field(8, validation_alias="GPU_DEV_KUBERNETES_PORT_SLOTS", ge=0, le=1000)
+    """How many NodePort Services are kept ready. A dev server that gets none has its port a second later."""
+    workspace_gib: int = Field(100, validation_alias="GPU_DEV_KUBERNETES_WORKSPACE_GIB", ge=1)
+    """The most that `/workspace` may hold, in GiB."""
+    closed_network_names: str = Field("", validation_alias="GPU_DEV_KUBERNETES_CLOSED_NETWORKS")
+    """Networks that dev servers may not reach, that of the database say, besides the metadata service."""
+
+    @property
+    def pull_secrets(self) -> tuple[str, ...]:
+        return tuple(sorted(_split(self.pull_secret_names)))
+
+    @property
+    def closed_networks(self) -> tuple[str, ...]:
+        return tuple(sorted(_split(self.closed_network_names)))
+
+    @field_validator("closed_network_names")
+    @classmethod
+    def _check_networks(cls, value: str) -> str:
+        for text in _split(value):
+            ip_network(text)
+        return value
+
+
 def default_state_dir() -> Path:
     """Where one machine keeps its state unless told otherwise."""
     home = os.environ.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir
@@ -370,6 +429,8 @@ class Settings:
     notify: NotifySettings = field(default_factory=NotifySettings)
     reports: ReportSettings = field(default_factory=ReportSettings)
     local: LocalSettings = field(default_factory=LocalSettings)
+    cluster: ClusterSettings = field(default_factory=ClusterSettings)
+    kubernetes: KubernetesSettings = field(default_factory=KubernetesSettings)
     process: ProcessSettings = field(default_factory=ProcessSettings)
 
 
@@ -384,5 +445,7 @@ GROUPS: tuple[type[BaseSettings], ...] = (
     NotifySettings,
     ReportSettings,
     LocalSettings,
+    ClusterSettings,
+    KubernetesSettings,
     ProcessSettings,
 )

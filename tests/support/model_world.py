@@ -26,6 +26,7 @@ from gpudev.domain.plans.actions import (
     AdmissionAction,
     CreateServer,
     DeleteServer,
+    DiscardPortSlot,
     DriveAdmission,
     LookAgain,
     Note,
@@ -197,7 +198,7 @@ class World:
                 self._tell(reservation_id, uid, notices)
             case Note(after):
                 return self._note(after)
-            case DriveAdmission() | LookAgain():
+            case DriveAdmission() | DiscardPortSlot() | LookAgain():
                 pass
             case other:
                 assert_never(other)

@@ -19,6 +19,7 @@ from gpudev.app.list_jobs import ListJobs
 from gpudev.app.login import Authenticate, LocalLogin
 from gpudev.app.login_guard import LoginGuard
 from gpudev.app.notify import Notify
+from gpudev.app.read_logs import ReadLogs
 from gpudev.app.reports import ReportUsage
 from gpudev.app.reserve import Reserve
 from gpudev.app.sealing import SealAudit
@@ -51,6 +52,7 @@ class Application:
     admin: Admin
     key_uses: KeyUses
     seal_audit: SealAudit
+    read_logs: ReadLogs
     local_login: LocalLogin | None
     """None where the server is not somebody's own machine."""
     aws_login: AwsLogin | None
@@ -68,5 +70,7 @@ class Application:
     """The GPU types of which there are no real GPUs here."""
     trusted_proxies: TrustedProxies = ()
     """Whose word on where a request came from is taken."""
+    backend_fields: frozenset[str] = frozenset()
+    """Fields of a submit that not every kind of cluster can do, and this one can."""
     notices: tuple[str, ...] = ()
     """What users should know of this cluster."""

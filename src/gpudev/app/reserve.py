@@ -20,6 +20,7 @@ from gpudev.domain.names import (
     ReservationId,
     check_client_version,
     check_environment,
+    check_image,
     check_reservation_name,
     default_reservation_name,
     is_reservation_name,
@@ -50,6 +51,8 @@ class ReserveRequest:
     ssh_public_keys: tuple[str, ...] = ()
     github_user: str = ""
     client_version: str = ""
+    image: str = ""
+    """The user's own image; empty: the standard one."""
     warnings: tuple[str, ...] = ()
     """What the user should know of how the request was read."""
 
@@ -106,6 +109,7 @@ class Reserve:
             detail=_describe(gpu_type.name, request.gpu_count, node_count),
             env_vars=check_environment(request.env_vars),
             client_version=check_client_version(request.client_version),
+            image=check_image(request.image),
             warning=" ".join(request.warnings),
         )
 
@@ -192,6 +196,7 @@ def _check_same(earlier: Reservation, repeated: Reservation, request: ReserveReq
             reservation.duration,
             dict(reservation.env_vars),
             reservation.github_user,
+            reservation.image,
         )
 
     is_named_alike = earlier.name in _names(replace(repeated, id=earlier.id), request)

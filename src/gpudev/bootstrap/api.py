@@ -28,11 +28,13 @@ from gpudev.app.let_in import FindWhomToLetIn
 from gpudev.app.list_jobs import ListJobs
 from gpudev.app.login import Authenticate, IssueKey, LocalLogin
 from gpudev.app.notify import Notify
+from gpudev.app.read_logs import ReadLogs
 from gpudev.app.reports import ReportUsage
 from gpudev.app.reserve import Reserve
 from gpudev.app.sealing import SealAudit
 from gpudev.bootstrap.access import make_admit, make_key_uses, make_keys, make_login_guard
 from gpudev.bootstrap.aws_login import make_aws_login
+from gpudev.bootstrap.clusters import make_logs
 from gpudev.bootstrap.foundation import (
     Stores,
     SystemClock,
@@ -42,6 +44,7 @@ from gpudev.bootstrap.foundation import (
     offered_catalogue,
     open_stores,
     read_fleet,
+    uses_kubernetes,
 )
 from gpudev.bootstrap.metrics import serve_metrics
 from gpudev.bootstrap.workers import run_workers
@@ -112,6 +115,7 @@ def make_application(settings: Settings, stores: Stores) -> Application:
         admin=Admin(stores.users, stores.audit),
         key_uses=key_uses,
         seal_audit=SealAudit(stores.audit, stores.health, settings.access.seal_seconds),
+        read_logs=ReadLogs(make_logs(settings), authenticate, clock),
         local_login=local_login,
         aws_login=make_aws_login(settings, stores, clock, local_login),
         identities=stores.identities,
@@ -126,6 +130,7 @@ def make_application(settings: Settings, stores: Stores) -> Application:
         simulated_types=_find_simulated_types(settings),
         trusted_proxies=settings.access.proxies,
         notices=_make_notices(settings),
+        backend_fields=frozenset({"image"}) if uses_kubernetes(settings) else frozenset(),
     )
 
 
@@ -143,13 +148,13 @@ def _make_local_login(settings: Settings, stores: Stores, clock: SystemClock) ->
 
 
 def _find_simulated_types(settings: Settings) -> frozenset[str]:
-    if settings.local.state_dir is None:
+    if settings.local.state_dir is None or uses_kubernetes(settings):
         return frozenset()
     return frozenset(node.gpu_type for node in read_fleet(settings).nodes if node.is_simulated)
 
 
 def _make_notices(settings: Settings) -> tuple[str, ...]:
-    if settings.local.state_dir is None:
+    if settings.local.state_dir is None or uses_kubernetes(settings):
         return ()
     simulated = ", ".join(sorted(_find_simulated_types(settings)))
     notice = f"Simulated GPUs can be reserved and counted, not computed on: {simulated}."

@@ -5,11 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from pathlib import Path
 
-from gpudev.adapters.local.cluster import LocalCluster, LocalClusterConfig
 from gpudev.adapters.local.control_plane.readiness import tell_ready
 from gpudev.adapters.webhook.notifier import WebhookNotifier
 from gpudev.app.controllers.admission import AdmissionController
@@ -19,20 +17,18 @@ from gpudev.app.controllers.pruning import Pruning
 from gpudev.app.controllers.reservations import ReservationController, Rules
 from gpudev.app.controllers.run import Controllers, Sources
 from gpudev.app.controllers.sampling import Sampler
+from gpudev.bootstrap.clusters import open_cluster
 from gpudev.bootstrap.foundation import (
     Stores,
     SystemClock,
     begin,
-    choose_isolation,
-    claim_database,
     make_idle_policy,
     make_policy,
     offered_catalogue,
     open_stores,
-    read_fleet,
 )
 from gpudev.domain.catalogue import Catalogue
-from gpudev.domain.errors import Invalid, StoreUnavailable
+from gpudev.domain.errors import StoreUnavailable
 from gpudev.ports.clock import Clock
 from gpudev.ports.cluster import Cluster
 from gpudev.settings import Settings
@@ -49,11 +45,8 @@ def run_controller() -> None:
 async def _serve_controller(settings: Settings) -> None:
     async with open_stores(settings) as stores:
         await _wait_for_schema(stores)
-        await claim_database(settings, stores)
         await stores.gpu_types.sync(offered_catalogue(settings).types)
-        async with _open_cluster(settings) as cluster:
-            # The cluster's lock makes this the only controller, so no lease can be anybody's.
-            await stores.reservations.take_over(SystemClock().now())
+        async with open_cluster(settings, stores) as cluster:
             known = await read_known_catalogue(settings, stores)
             controllers, admission = make_controllers(settings, stores, cluster, known, SystemClock())
             for gpu_type in offered_catalogue(settings).by_name:
@@ -107,25 +100,6 @@ async def read_known_catalogue(settings: Settings, stores: Stores) -> Catalogue:
     offered = offered_catalogue(settings)
     retired = (kept for kept in await stores.gpu_types.list_all() if not offered.find(kept.name))
     return Catalogue((*offered.types, *retired))
-
-
-@asynccontextmanager
-async def _open_cluster(settings: Settings) -> AsyncIterator[Cluster]:
-    if settings.local.state_dir is None:
-        raise Invalid(
-            "No cluster is configured.",
-            hint="Run gpu-dev on this machine with: gpu-dev up",
-            code="no_cluster",
-        )
-    paths = tuple(path for path in settings.local.read_only_paths.split(":") if path)
-    config = LocalClusterConfig(
-        state_dir=settings.local.state_dir,
-        fleet=read_fleet(settings),
-        isolation=choose_isolation(settings),
-        read_only_paths=paths,
-    )
-    async with LocalCluster(config) as cluster:
-        yield cluster
 
 
 async def _wait_for_schema(stores: Stores) -> None:

@@ -79,6 +79,7 @@ def _start_detached(options: UpOptions, state: StateFolder) -> Ready:
     argv = [sys.executable, "-P", "-m", "gpudev.cli.main", "up", "--state-dir", str(state.path)]
     argv += ["--port", str(options.port)] if options.port is not None else []
     argv += ["--fleet", options.fleet] if options.fleet else []
+    argv += ["--cluster", options.cluster] if options.cluster else []
     pipe = ReadyPipe.open()
     log = state.logs / "up.log"
     with log.open("wb") as output:

@@ -17,6 +17,7 @@ COMMANDS = {
     "reserve": Entry("gpudev.cli.commands.reserve", "Ask for GPUs and wait until they are yours."),
     "list": Entry("gpudev.cli.commands.list", "List your reservations."),
     "show": Entry("gpudev.cli.commands.show", "Show one reservation."),
+    "logs": Entry("gpudev.cli.commands.logs", "Show what a dev server says of itself."),
     "connect": Entry("gpudev.cli.commands.connect", "Open a shell on a dev server (also: ssh)."),
     "extend": Entry("gpudev.cli.commands.extend", "Give a reservation more time."),
     "keep": Entry("gpudev.cli.commands.keep", "Keep a server that nobody uses at the moment."),

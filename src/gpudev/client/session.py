@@ -15,7 +15,7 @@ from gpudev.client.admin import Admin
 from gpudev.client.config import Surroundings, Target, find_target, read_surroundings
 from gpudev.client.credentials import Credentials
 from gpudev.client.errors import ClientError, NotActive, TimedOut, error_of
-from gpudev.client.http import Http, Request, Response
+from gpudev.client.http import ANSWER_SECONDS, Http, Request, Response
 from gpudev.client.login import log_in
 from gpudev.wire.cluster import (
     AvailabilityResponse,
@@ -44,6 +44,7 @@ T = TypeVar("T")
 LIVE = ("pending", "queued", "preparing", "active")
 ENDED = ("expired", "cancelled", "failed")
 OK, UNAUTHENTICATED = 200, 401
+_LOG_SILENCE_SECONDS = 24 * 3600.0
 
 
 class Client:
@@ -184,6 +185,14 @@ class Client:
                 yield lines
 
         return sse.follow(connect, sse.Deadline(timeout), after)
+
+    def logs(self, reservation: str, *, tail: int | None = None, follow: bool = False) -> Iterator[str]:
+        """What the dev server has written about itself, line by line."""
+        asked = {"tail": tail, "follow": "true" if follow else None}
+        query = urlencode({name: value for name, value in asked.items() if value is not None})
+        silence = _LOG_SILENCE_SECONDS if follow else ANSWER_SECONDS
+        with self._stream(f"{_job_path(reservation)}/logs?{query}", {}, silence) as lines:
+            yield from lines
 
     def wait_until(
         self, reservation: str, statuses: Collection[str], *, timeout: float | None = None

@@ -33,7 +33,11 @@ class Reason(StrEnum):
     QUEUE_STALLED = "queue_stalled"
     QUEUED_TOO_LONG = "queued_too_long"
     SERVER_FAILED = "server_failed"
+    IMAGE_UNAVAILABLE = "image_unavailable"
     POD_DELETED = "pod_deleted"
+    NODE_LOST = "node_lost"
+    EVICTED = "evicted"
+    OUT_OF_MEMORY = "out_of_memory"
     INTERNAL_ERROR = "internal_error"
 
 
@@ -96,6 +100,22 @@ EXPLANATIONS: Mapping[Reason, Explanation] = MappingProxyType(
             "The dev server stopped running and could not be brought back.",
             "The cluster's own words are in: gpu-dev show ID. Then reserve again.",
         ),
+        Reason.IMAGE_UNAVAILABLE: Explanation(
+            "The image of the dev server could not be had.",
+            "Check its name and who may read it, then reserve again.",
+        ),
+        Reason.NODE_LOST: Explanation(
+            "The machine that the dev server ran on is gone.",
+            "Reserve again with: gpu-dev reserve",
+        ),
+        Reason.EVICTED: Explanation(
+            "The machine ran short of disk or memory and put the dev server out.",
+            "Reserve again, and keep big files off the root file system.",
+        ),
+        Reason.OUT_OF_MEMORY: Explanation(
+            "The dev server needed more memory than its share and could not be brought back.",
+            "Reserve again with more GPUs: memory comes with them.",
+        ),
         Reason.POD_DELETED: Explanation(
             "The dev server was removed from outside while the reservation was active.",
             "Reserve again with: gpu-dev reserve",
@@ -114,6 +134,10 @@ class EventKind(StrEnum):
     SUBMITTED = "submitted"
     QUEUED = "queued"
     PLACED = "placed"
+    PROGRESS = "progress"
+    """Something worth knowing on the way to a running server: its image is being fetched."""
+    WARNING = "warning"
+    """Something that the user of a running server should know; or that it is over."""
     REQUEUED = "requeued"
     ACTIVE = "active"
     WARNED = "warned"
@@ -187,6 +211,10 @@ class OperationOutcome:
     error: str = ""
 
 
+ANSWERS = "The dev server answers on SSH."
+"""The detail of an active reservation of which nothing else is to be said."""
+
+
 @dataclass(frozen=True, slots=True)
 class Reservation:
     """One row of `reservations`, as the rules see it. `version` grows with every change."""
@@ -215,6 +243,10 @@ class Reservation:
     """What the user should know of how the request was read."""
     members: tuple[Member, ...] = ()
     """Its part on each node, by rank; none before it is placed."""
+    image: str = ""
+    """The user's own image; empty: the standard one."""
+    port_slot: str = ""
+    """The ready address that goes with the placement; see `ports.cluster.Snapshot`."""
     queue_position: int | None = None
     estimated_start_at: datetime | None = None
     last_queue_update: datetime | None = None
@@ -313,11 +345,14 @@ def queue(reservation: Reservation, reason: Reason, detail: str) -> Reservation:
         reason=reason,
         detail=detail,
         members=(),
+        port_slot="",
         placed_at=None,
     )
 
 
-def place(reservation: Reservation, nodes: tuple[NodeName, ...], now: datetime) -> Reservation:
+def place(
+    reservation: Reservation, nodes: tuple[NodeName, ...], now: datetime, port_slot: str = ""
+) -> Reservation:
     """On these nodes, one for each rank."""
     return replace(
         reservation,
@@ -325,6 +360,7 @@ def place(reservation: Reservation, nodes: tuple[NodeName, ...], now: datetime) 
         reason=None,
         detail=f"Starting on {', '.join(nodes)}.",
         members=tuple(Member(node) for node in nodes),
+        port_slot=port_slot,
         placed_at=now,
         queue_position=None,
         estimated_start_at=None,
@@ -337,7 +373,7 @@ def activate(reservation: Reservation, members: tuple[Member, ...], now: datetim
         reservation,
         status=check_move(reservation.status, Status.ACTIVE),
         reason=None,
-        detail="The dev server answers on SSH.",
+        detail=ANSWERS,
         members=members,
         launched_at=now,
         expires_at=now + reservation.duration,
@@ -358,6 +394,11 @@ def end(
         ended_at=now,
         cancelled_at=now if status is Status.CANCELLED else None,
     )
+
+
+def tell(reservation: Reservation, detail: str) -> Reservation:
+    """The same reservation, with something else to say about it."""
+    return replace(reservation, detail=detail)
 
 
 def clean(reservation: Reservation, now: datetime) -> Reservation:

@@ -11,6 +11,7 @@ from gpudev.domain.capacity import Node
 from gpudev.domain.idle import Usage
 from gpudev.domain.names import ReservationId
 from gpudev.domain.notices import Notice
+from gpudev.domain.plans.orphans import Leftover
 from gpudev.domain.server import ObservedServer, ServerSpec
 
 
@@ -20,6 +21,8 @@ class Snapshot:
 
     nodes: tuple[Node, ...]
     servers: Mapping[ReservationId, ObservedServer]
+    port_slots: tuple[str, ...] = ()
+    """Ready addresses that wait for a server, by name. Each is given at most once, by a placement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +81,7 @@ class Cluster(Protocol):
     async def delete_server(self, reservation_id: ReservationId, uid: str) -> None:
         """Take down this incarnation, with every process of every member. Idempotent: gone is success.
 
+        It may return while the server is still `STOPPING`; that it is gone is a change like any other.
         A server of the same name with another uid is left alone. The homes stay.
         """
         ...
@@ -97,6 +101,18 @@ class Cluster(Protocol):
 
         What cannot be found out is left out of the signals, and never guessed.
         """
+        ...
+
+    async def discard_port_slot(self, port_slot: str) -> None:
+        """Take away a ready address, used or not, so that nobody gets it again. Gone already is success."""
+        ...
+
+    def list_leftovers(self) -> tuple[Leftover, ...]:
+        """Everything, from memory, that says which reservation it belongs to; see `plans.orphans`."""
+        ...
+
+    async def remove_leftover(self, leftover: Leftover) -> None:
+        """Take away this very thing. Gone already is success."""
         ...
 
     def changes(self) -> AsyncIterator[ClusterChange]:

@@ -5,7 +5,7 @@ Every method is one transaction and raises `StoreUnavailable` when the database 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -285,6 +285,10 @@ class Reservations(Protocol):
         """Reservations whose turn has come and that nobody has leased."""
         ...
 
+    async def list_unfinished(self, ids: Collection[ReservationId]) -> frozenset[ReservationId]:
+        """Those of them that there are and that are not cleaned up."""
+        ...
+
     async def find_next_turn(self, after: datetime) -> datetime | None:
         """When the next turn comes, later than `after`; a leased one comes when its lease runs out."""
         ...
@@ -339,8 +343,12 @@ class AdmissionTransaction(Protocol):
         """All that wait, and all that hold room."""
         ...
 
+    async def list_port_slots(self) -> frozenset[str]:
+        """The ready addresses that reservations of any type have."""
+        ...
+
     async def record(self, record: Record) -> bool:
-        """A guarded write; False if somebody else moved first."""
+        """A guarded write; False if somebody else moved first, `Stale` if its port slot was given away."""
         ...
 
     async def set_queue_places(self, places: Sequence[QueuePlace], now: datetime) -> None: ...

@@ -23,7 +23,7 @@ class SubmitRequest:
     name: str | None = None
     """`[a-z0-9-]{1,40}`, not all hexadecimal, unique among one's live reservations. Left out: one is made."""
     image: str | None = None
-    """Container image instead of the standard one. Not supported yet."""
+    """Container image instead of the standard one; on one machine it is not supported."""
     dockerfile: str | None = None
     """Build context with a Dockerfile, as base64 of a tar.gz. Not supported yet."""
     preserve_entrypoint: bool | None = None

@@ -93,6 +93,8 @@ TABLE = {
     "GET /v1/jobs/{job_id}": Row(stranger=404),
     "POST /v1/jobs/{job_id}/cancel": Row(stranger=404),
     "GET /v1/jobs/{job_id}/events": Row(stranger=404),
+    # There is no controller behind this service, so no reservation has a dev server.
+    "GET /v1/jobs/{job_id}/logs": Row(owner=404, stranger=404, admin=404),
     "GET /v1/operations/{operation_id}": Row(stranger=404),
     "GET /v1/admin/users": of_admins(),
     "POST /v1/admin/users/{name}/disable": of_admins(),

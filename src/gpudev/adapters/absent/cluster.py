@@ -10,6 +10,7 @@ from gpudev.domain.errors import ClusterUnavailable
 from gpudev.domain.idle import Usage
 from gpudev.domain.names import ReservationId
 from gpudev.domain.notices import Notice
+from gpudev.domain.plans.orphans import Leftover
 from gpudev.domain.server import ObservedServer, ServerSpec
 from gpudev.ports.cluster import ClusterChange, Snapshot
 
@@ -32,6 +33,15 @@ class AbsentCluster:
 
     async def measure(self, reservation_id: ReservationId, uid: str, now: datetime) -> Usage | None:
         _refuse(f"{reservation_id} {uid} {now}")
+
+    async def discard_port_slot(self, port_slot: str) -> None:
+        _refuse(port_slot)
+
+    def list_leftovers(self) -> tuple[Leftover, ...]:
+        _refuse()
+
+    async def remove_leftover(self, leftover: Leftover) -> None:
+        _refuse(leftover.name)
 
     async def changes(self) -> AsyncIterator[ClusterChange]:
         """None ever."""

@@ -21,7 +21,6 @@ from typing import Self, assert_never
 import structlog
 
 from gpudev.adapters.local.allotment import Given, NoRoom, allot, list_nodes
-from gpudev.adapters.local.announcements import Announcements
 from gpudev.adapters.local.devserver.launcher import Launcher
 from gpudev.adapters.local.devserver.order import StartOrder
 from gpudev.adapters.local.new_server import draw_up, draw_up_without_room
@@ -38,7 +37,9 @@ from gpudev.domain.errors import ClusterUnavailable, Defect, Invalid
 from gpudev.domain.idle import Usage, combine
 from gpudev.domain.names import ReservationId, id8
 from gpudev.domain.notices import Notice
+from gpudev.domain.plans.orphans import Leftover
 from gpudev.domain.server import ObservedServer, ServerSpec
+from gpudev.ports.announcements import Announcements
 from gpudev.ports.cluster import CapacityChanged, ClusterChange, ServerChanged, Snapshot
 
 _log = structlog.get_logger(__name__)
@@ -138,6 +139,16 @@ class LocalCluster:
         self._check_open()
         members = self._list_members(reservation_id)
         await self._end_all([member for member in members if member.record.uid == uid])
+
+    async def discard_port_slot(self, port_slot: str) -> None:
+        """There are none: every server has a port of its own from the start."""
+
+    def list_leftovers(self) -> tuple[Leftover, ...]:
+        """None: a server has one record, and whoever owns the state directory has them all."""
+        return ()
+
+    async def remove_leftover(self, leftover: Leftover) -> None:
+        """There are none."""
 
     async def tell(self, reservation_id: ReservationId, uid: str, notices: tuple[Notice, ...]) -> None:
         self._check_open()

@@ -6,10 +6,13 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 
+import asyncpg
+
 from gpudev.adapters.postgres.pool import Connection, Database
 from gpudev.adapters.postgres.queries import load_queries
 from gpudev.adapters.postgres.recording import write_record
 from gpudev.adapters.postgres.rows import reservation_from
+from gpudev.domain.errors import Stale
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.queueing import QueuePlace
 from gpudev.domain.reservation import Reservation
@@ -44,8 +47,15 @@ class _Transaction:
     async def read(self) -> tuple[Reservation, ...]:
         return tuple(map(reservation_from, await self._connection.fetch(_SQL["read"], self._gpu_type)))
 
+    async def list_port_slots(self) -> frozenset[str]:
+        return frozenset(row["port_slot"] for row in await self._connection.fetch(_SQL["list_port_slots"]))
+
     async def record(self, record: Record) -> bool:
-        return await write_record(self._connection, record, None) is not None
+        try:
+            return await write_record(self._connection, record, None) is not None
+        except asyncpg.UniqueViolationError as error:
+            # A pass for another type was faster; this transaction is over, and the next one sees it.
+            raise Stale(f"The port slot {record.after.port_slot} was given to somebody else.") from error
 
     async def set_queue_places(self, places: Sequence[QueuePlace], now: datetime) -> None:
         await self._connection.execute(

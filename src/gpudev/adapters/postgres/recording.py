@@ -76,4 +76,5 @@ def _values(record: Record, lease_token: str | None) -> tuple[Any, ...]:
         record.concerns_admission,
         [member_to_json(member) for member in after.members[1:]] or None,
         marks_of(after),
+        after.port_slot or None,
     )

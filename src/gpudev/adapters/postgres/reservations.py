@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -69,6 +69,7 @@ class PostgresReservations:
                 reservation.warning,
                 audit_rows(audit),
                 reservation.node_count,
+                reservation.image,
             )
         except asyncpg.UniqueViolationError as error:
             raise _conflict(reservation, error) from error
@@ -181,6 +182,10 @@ class PostgresReservations:
     async def list_due(self, now: datetime, limit: int) -> tuple[ReservationId, ...]:
         rows = await self._database.fetch(_SQL["list_due"], now, limit)
         return tuple(ReservationId(str(row["reservation_id"])) for row in rows)
+
+    async def list_unfinished(self, ids: Collection[ReservationId]) -> frozenset[ReservationId]:
+        rows = await self._database.fetch(_SQL["list_unfinished"], list(ids))
+        return frozenset(ReservationId(str(row["reservation_id"])) for row in rows)
 
     async def find_next_turn(self, after: datetime) -> datetime | None:
         next_turn: datetime | None = await self._database.fetch_value(_SQL["find_next_turn"], after)

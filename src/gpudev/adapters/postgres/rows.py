@@ -54,6 +54,8 @@ _FIELDS: Mapping[str, Callable[[Row], Any]] = {
     "warning": itemgetter("warning"),
     "node_count": itemgetter("node_count"),
     "members": _members_from,
+    "image": itemgetter("image"),
+    "port_slot": lambda row: row["port_slot"] or "",
     "queue_position": itemgetter("queue_position"),
     "estimated_start_at": itemgetter("estimated_start_at"),
     "last_queue_update": itemgetter("last_queue_update"),

@@ -31,14 +31,15 @@ class AdmissionController:
 
     async def turn(self, gpu_type: str) -> None:
         async with self.admissions.lock(gpu_type) as transaction:
-            seen = self._observe(gpu_type, await transaction.read())
+            rows = await transaction.read()
+            seen = self._observe(gpu_type, rows, await transaction.list_port_slots())
             plan = plan_admission(seen)
             for action in plan:
                 await self._record(transaction, action)
         availability = predict_availability(seen, plan)
         await self.gpu_types.set_availability(availability, self.name, self.clock.now())
 
-    def _observe(self, gpu_type: str, rows: tuple[Reservation, ...]) -> Observation:
+    def _observe(self, gpu_type: str, rows: tuple[Reservation, ...], given: frozenset[str]) -> Observation:
         snapshot = self.cluster.snapshot()
         holders = tuple(row for row in rows if row.holds_room)
         return Observation(
@@ -49,6 +50,7 @@ class AdmissionController:
             shown=list_shown(holders, snapshot.servers),
             policy=self.rules.policy,
             now=self.clock.now(),
+            port_slots=tuple(slot for slot in snapshot.port_slots if slot not in given),
         )
 
     async def _record(self, transaction: AdmissionTransaction, action: Record | SetQueuePlaces) -> None:

@@ -14,6 +14,7 @@ from typing import assert_never
 from gpudev.domain.plans.actions import (
     CreateServer,
     DeleteServer,
+    DiscardPortSlot,
     DriveAdmission,
     LookAgain,
     Note,
@@ -57,6 +58,8 @@ class Executor:
                 await self.cluster.create_server(spec)
             case DeleteServer(reservation_id, uid):
                 await self.cluster.delete_server(reservation_id, uid)
+            case DiscardPortSlot(port_slot):
+                await self.cluster.discard_port_slot(port_slot)
             case Record():
                 return await self.reservations.record(claim, action)
             case SettleOperations(outcomes):

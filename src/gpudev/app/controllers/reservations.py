@@ -141,7 +141,12 @@ class ReservationController:
             now=self._clock.now(),
             cluster_answers=silence is None,
             idle_policy=self._rules.idle_policy,
+            has_node=self._has_node(reservation),
         )
+
+    def _has_node(self, reservation: Reservation) -> bool:
+        present = {node.name for node in self._cluster.snapshot().nodes}
+        return present.issuperset(reservation.nodes)
 
     async def _find_server(self, reservation: Reservation) -> ObservedServer | None:
         """From the cluster's view; that a member is not there is believed only after a fresh read."""

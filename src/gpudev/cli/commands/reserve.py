@@ -31,6 +31,7 @@ class Wish:
     name: str | None
     env: dict[str, str]
     distributed: bool
+    dockerimage: str | None
     yes: bool
     no_wait: bool
     no_interactive: bool
@@ -57,6 +58,7 @@ def _parse_env(context: click.Context, parameter: click.Parameter, values: tuple
 @click.option("-n", "--name", help="A name of your own for it.")
 @click.option("--env", metavar="K=V", multiple=True, callback=_parse_env, help="Set this there. Repeatable.")
 @click.option("-d", "--distributed", is_flag=True, help="The GPUs are those of several whole nodes.")
+@click.option("--dockerimage", metavar="NAME", help="An image of your own, where the cluster can run it.")
 @click.option("-y", "--yes", is_flag=True, help="Take the defaults instead of asking.")
 @click.option("--no-wait", is_flag=True, help="Do not wait until it is ready.")
 @click.option("--no-interactive", is_flag=True, help="Never ask, even on a terminal.")
@@ -122,6 +124,7 @@ def _request(wish: Wish, choice: Choice, surroundings: Surroundings) -> SubmitRe
         name=wish.name,
         distributed=wish.distributed or None,
         env_vars=wish.env,
+        image=wish.dockerimage,
         ssh_public_keys=list(collect_public_keys(surroundings)),
         client_version=__version__,
     )

@@ -28,6 +28,13 @@ class DeleteServer:
 
 
 @dataclass(frozen=True, slots=True)
+class DiscardPortSlot:
+    """Take away the ready address of a placement that is over; nobody else is to get it."""
+
+    port_slot: str
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """Write a change, its event and the outcome of the operations that it settles, if nobody moved first."""
 
@@ -87,6 +94,14 @@ class SetQueuePlaces:
 
 
 ReservationAction = (
-    CreateServer | DeleteServer | Record | SettleOperations | Tell | Note | DriveAdmission | LookAgain
+    CreateServer
+    | DeleteServer
+    | DiscardPortSlot
+    | Record
+    | SettleOperations
+    | Tell
+    | Note
+    | DriveAdmission
+    | LookAgain
 )
 AdmissionAction = Record | SetQueuePlaces

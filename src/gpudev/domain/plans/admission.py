@@ -22,7 +22,7 @@ from gpudev.domain.eta import Forecast, Forecaster
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName, ReservationId, UserId, id8
-from gpudev.domain.placement import choose_nodes
+from gpudev.domain.placement import choose_nodes, choose_port_slot
 from gpudev.domain.plans.actions import AdmissionAction, Record, SetQueuePlaces
 from gpudev.domain.queueing import QueuePlace, has_moved, in_order
 from gpudev.domain.reservation import EXPLANATIONS, Event, EventKind, Reason, Reservation, place, queue
@@ -40,6 +40,8 @@ class Observation:
     """What of the holders the nodes' free slots account for already; see `capacity.list_shown`."""
     policy: TimePolicy
     now: datetime
+    port_slots: tuple[str, ...] = ()
+    """Ready addresses that nobody has yet; a server without one gets an address made for it."""
 
 
 def plan_admission(seen: Observation) -> tuple[AdmissionAction, ...]:
@@ -94,6 +96,7 @@ def _make_newcomer(seen: Observation) -> Reservation:
 def _place_in_order(seen: Observation, free: dict[NodeName, int]) -> list[Record]:
     """Place from the front until one does not fit; `free` shrinks as room is given away."""
     placed: list[Record] = []
+    port_slots = list(seen.port_slots)
     for request in _list_takeable(seen, in_order(seen.waiting)):
         slots = seen.gpu_type.slots_for(request.gpus_per_node)
         nodes = choose_nodes(free, slots, request.node_count)
@@ -101,10 +104,10 @@ def _place_in_order(seen: Observation, free: dict[NodeName, int]) -> list[Record
             break
         for node in nodes:
             free[node] -= slots
+        after = place(request, nodes, seen.now, choose_port_slot(port_slots, request.id))
+        port_slots = [one for one in port_slots if one != after.port_slot]
         message = f"Placed on {', '.join(nodes)}."
-        placed.append(
-            Record(request, place(request, nodes, seen.now), Event(EventKind.PLACED, message, seen.now))
-        )
+        placed.append(Record(request, after, Event(EventKind.PLACED, message, seen.now)))
     return placed
 
 

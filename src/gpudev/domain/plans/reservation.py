@@ -23,6 +23,7 @@ from gpudev.domain.names import member_name
 from gpudev.domain.plans.actions import (
     CreateServer,
     DeleteServer,
+    DiscardPortSlot,
     DriveAdmission,
     LookAgain,
     Note,
@@ -35,6 +36,7 @@ from gpudev.domain.plans.idle import is_given_up, plan_idleness
 from gpudev.domain.plans.keep import plan_keep
 from gpudev.domain.plans.notices import plan_notices
 from gpudev.domain.reservation import (
+    ANSWERS,
     EXPLANATIONS,
     Event,
     EventKind,
@@ -48,10 +50,21 @@ from gpudev.domain.reservation import (
     clean,
     end,
     queue,
+    tell,
 )
-from gpudev.domain.server import Member, ObservedServer, ServerPhase, ServerSpec
+from gpudev.domain.server import Cause, Member, ObservedServer, ServerPhase, ServerSpec
 
 Plan = tuple[ReservationAction, ...]
+
+_WARNING = "Warning: "
+_REASONS = {
+    Cause.IMAGE: Reason.IMAGE_UNAVAILABLE,
+    Cause.NODE_LOST: Reason.NODE_LOST,
+    Cause.EVICTED: Reason.EVICTED,
+    Cause.OUT_OF_MEMORY: Reason.OUT_OF_MEMORY,
+}
+_UNFIT_NODE = frozenset({Cause.NODE_LOST, Cause.EVICTED})
+"""A server that never answered lost nothing by these: it may start elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +82,8 @@ class Observation:
     now: datetime
     cluster_answers: bool = True
     idle_policy: IdlePolicy = NEVER
+    has_node: bool = True
+    """Whether the nodes of its placement are still part of the cluster."""
 
     @property
     def due_operations(self) -> tuple[Operation, ...]:
@@ -163,16 +178,18 @@ def _plan_preparing(seen: Observation) -> Plan:
         return _plan_failure(seen, why)
     last_look = expiry.start_is_given_up_at(latest, seen.policy)
     look_again = LookAgain(min(last_look, seen.now + seen.policy.recheck))
-    news = (Note(latest),) if latest != seen.reservation else ()
-    return (*news, *_plan_start(seen, look_again))
+    return (*_progress(seen.reservation, latest), *_plan_start(seen, look_again))
 
 
 def _plan_start(seen: Observation, look_again: LookAgain) -> Plan:
-    server = seen.server
-    if server is None:
+    if seen.server is None:
         return (CreateServer(_spec_of(seen)), look_again)
-    if _stands_elsewhere(seen.reservation, server):
-        return (*_removal(server), look_again)
+    if _stands_elsewhere(seen.reservation, seen.server):
+        return (*_removal(seen.server), look_again)
+    return _plan_by_phase(seen, seen.server, look_again)
+
+
+def _plan_by_phase(seen: Observation, server: ObservedServer, look_again: LookAgain) -> Plan:
     match server.phase:
         case ServerPhase.STARTING | ServerPhase.READY:
             creation = () if _is_whole(seen.reservation, server) else (CreateServer(_spec_of(seen)),)
@@ -180,10 +197,11 @@ def _plan_start(seen: Observation, look_again: LookAgain) -> Plan:
         case ServerPhase.STOPPING:
             return (look_again,)
         case ServerPhase.UNPLACEABLE:
-            # It never ran, so nothing is lost by taking it away before the move is written.
-            return (*_removal(server), _requeueing(seen.reservation, server, seen.now))
-        case ServerPhase.FAILED:
-            return _plan_failure(seen, Reason.START_FAILED)
+            return _plan_requeueing(seen, server)
+        case ServerPhase.FAILED if server.cause in _UNFIT_NODE:
+            return _plan_requeueing(seen, server)
+        case ServerPhase.FAILED | ServerPhase.CRASHING:
+            return _plan_failure(seen, _reason_for(server, Reason.START_FAILED))
         case other:
             assert_never(other)
 
@@ -191,14 +209,31 @@ def _plan_start(seen: Observation, look_again: LookAgain) -> Plan:
 def _with_progress(seen: Observation) -> Reservation:
     """With what the cluster says of its start, if it says something new; the user sees it, too."""
     server = seen.server
-    if (
-        server is None
-        or server.phase is not ServerPhase.STARTING
-        or server.detail == seen.reservation.progress
-    ):
+    if server is None or server.phase is not ServerPhase.STARTING:
         return seen.reservation
-    detail = server.detail or seen.reservation.detail
-    return replace(seen.reservation, progress=server.detail, progress_at=seen.now, detail=detail)
+    if server.progress == seen.reservation.progress:
+        return seen.reservation
+    detail = server.progress or seen.reservation.detail
+    return replace(seen.reservation, progress=server.progress, progress_at=seen.now, detail=detail)
+
+
+def _progress(before: Reservation, latest: Reservation) -> Plan:
+    """That a server is there at all is noted; what is said of it is an event."""
+    if latest == before:
+        return ()
+    if not latest.progress or latest.progress_at is None:
+        return (Note(latest),)
+    return (Record(before, latest, Event(EventKind.PROGRESS, latest.progress, latest.progress_at)),)
+
+
+def _plan_requeueing(seen: Observation, server: ObservedServer) -> Plan:
+    """It never answered, so nothing is lost by taking it away before the move is written."""
+    record = _requeueing(seen.reservation, server, seen.now)
+    return (*_removal(server), *_discarding(seen.reservation), record)
+
+
+def _reason_for(server: ObservedServer, otherwise: Reason) -> Reason:
+    return _REASONS[server.cause] if server.cause else otherwise
 
 
 def _plan_failure(seen: Observation, reason: Reason) -> Plan:
@@ -219,9 +254,10 @@ def _plan_active(seen: Observation) -> Plan:
 def _plan_end_of_server(seen: Observation) -> Plan:
     """Nothing if it is whole and in use."""
     if seen.server is None:
-        return (_ending(seen.reservation, Status.FAILED, Reason.POD_DELETED, seen.now),)
+        reason = Reason.POD_DELETED if seen.has_node else Reason.NODE_LOST
+        return (_ending(seen.reservation, Status.FAILED, reason, seen.now),)
     if seen.server.phase is ServerPhase.FAILED:
-        return _plan_failure(seen, Reason.SERVER_FAILED)
+        return _plan_failure(seen, _reason_for(seen.server, Reason.SERVER_FAILED))
     if lost := _list_lost(seen.reservation, seen.server):
         return _plan_loss(seen, lost)
     if is_given_up(seen.reservation, seen.now, seen.idle_policy):
@@ -244,7 +280,8 @@ def _plan_expiry(seen: Observation) -> Plan:
 
 
 def _plan_running(seen: Observation) -> Plan:
-    if news := plan_notices(seen.reservation, seen.server, seen.now):
+    # Its node may be silent, and then nobody hears a notice: what is wrong is said first.
+    if news := _warning(seen) or plan_notices(seen.reservation, seen.server, seen.now):
         return news
     idleness = plan_idleness(seen.reservation, seen.now, seen.idle_policy)
     if any(isinstance(action, Record) for action in idleness):
@@ -255,6 +292,25 @@ def _plan_running(seen: Observation) -> Plan:
         expiry.ends_at(seen.reservation, seen.policy),
     )
     return _look_by((), (moment for moment in due if moment))
+
+
+def _warning(seen: Observation) -> Plan:
+    """Tell what the user should know of a running server, once; and tell that it is over."""
+    server = seen.server
+    if server is None:
+        return ()
+    words = server.warning or (server.detail if server.phase is ServerPhase.CRASHING else "")
+    told = seen.reservation.detail
+    if words and told != _WARNING + words:
+        return (_telling(seen, _WARNING + words, words),)
+    if not words and server.phase is ServerPhase.READY and told.startswith(_WARNING):
+        return (_telling(seen, ANSWERS, f"It is over: {told.removeprefix(_WARNING)}"),)
+    return ()
+
+
+def _telling(seen: Observation, detail: str, message: str) -> Record:
+    after = tell(seen.reservation, detail)
+    return Record(seen.reservation, after, Event(EventKind.WARNING, message, seen.now))
 
 
 def _plan_loss(seen: Observation, lost: tuple[str, ...]) -> Plan:
@@ -274,7 +330,8 @@ def _plan_ended(seen: Observation) -> Plan:
         return ()
     message = "Nothing of it is left on the cluster."
     event = Event(EventKind.CLEANED, message, seen.now, seen.reservation.reason)
-    return (Record(seen.reservation, clean(seen.reservation, seen.now), event),)
+    record = Record(seen.reservation, clean(seen.reservation, seen.now), event)
+    return (*_discarding(seen.reservation), record)
 
 
 def _look_by(plan: Plan, moments: Iterable[datetime]) -> Plan:
@@ -316,6 +373,11 @@ def _removal(server: ObservedServer | None) -> Plan:
     if server is None or server.phase is ServerPhase.STOPPING:
         return ()
     return (DeleteServer(server.reservation_id, server.uid),)
+
+
+def _discarding(reservation: Reservation) -> Plan:
+    """A slow creation may still bring a server to that address, so it is not given to anybody else."""
+    return (DiscardPortSlot(reservation.port_slot),) if reservation.port_slot else ()
 
 
 def _activation(reservation: Reservation, server: ObservedServer, now: datetime) -> Record:
@@ -364,4 +426,6 @@ def _spec_of(seen: Observation) -> ServerSpec:
         duration=reservation.duration,
         ssh_public_keys=reservation.ssh_public_keys,
         env_vars=reservation.env_vars,
+        image=reservation.image,
+        port_slot=reservation.port_slot,
     )

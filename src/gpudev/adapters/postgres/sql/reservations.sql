@@ -3,8 +3,8 @@
 WITH submitted AS (
     INSERT INTO reservations (reservation_id, user_id, name, gpu_type, gpu_count, duration, env_vars,
                               ssh_public_keys, cli_version, created_at, status, detail, last_updated,
-                              next_turn_at, event_count, github_user, warning, node_count)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'pending', $11, $10, $10, 1, $12, $13, $15)
+                              next_turn_at, event_count, github_user, warning, node_count, image)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'pending', $11, $10, $10, 1, $12, $13, $15, $16)
     RETURNING reservation_id, gpu_type
 ), told AS (
     INSERT INTO reservation_events (reservation_id, number, kind, message, at, elapsed)
@@ -188,7 +188,7 @@ WITH changed AS (
     SET status = $4, reason = $5, detail = $6, node_name = $7, node_ip = $8, node_port = $9,
         ssh_host_keys = $10, placed_at = $11, launched_at = $12, expires_at = $13, reservation_ended = $14,
         cancelled_at = $15, cleaned_at = $16, queue_position = $17, estimated_start_at = $18,
-        other_members = $27, last_updated = $19::timestamptz,
+        other_members = $27, port_slot = $29, last_updated = $19::timestamptz,
         next_turn_at = CASE WHEN $16::timestamptz IS NULL THEN $19::timestamptz END,
         version = r.version + 1, event_count = r.event_count + 1,
         warned_minutes = m.warned_minutes, extension_error = m.extension_error, oom_count = m.oom_count,
@@ -258,6 +258,9 @@ SELECT reservation_id FROM reservations
 WHERE next_turn_at <= $1 AND (lease_until IS NULL OR lease_until <= clock_timestamp())
 ORDER BY next_turn_at
 LIMIT $2;
+
+-- name: list_unfinished
+SELECT reservation_id FROM reservations WHERE reservation_id = ANY ($1::uuid[]) AND cleaned_at IS NULL;
 
 -- name: find_next_turn
 SELECT min(greatest(next_turn_at, lease_until)) FROM reservations

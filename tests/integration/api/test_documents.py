@@ -102,7 +102,7 @@ def test_a_list_shows_each_job_as_it_is_shown_alone(ada: Person) -> None:
 
 async def place_one(stores: Stores, user: User) -> Reservation:
     asked = await submit(stores, make_reservation(user))
-    after = place(asked, NodeName("t4-0"), NOON)
+    after = place(asked, (NodeName("t4-0"),), NOON)
     async with stores.admissions.lock("t4") as transaction:
         assert await transaction.record(Record(asked, after, Event(EventKind.PLACED, "Placed.", NOON)))
     return await stores.reservations.get(asked.id)

@@ -28,6 +28,7 @@ from gpudev.app.let_in import FindWhomToLetIn
 from gpudev.app.list_jobs import ListJobs
 from gpudev.app.login import Authenticate, IssueKey, LocalLogin
 from gpudev.app.notify import Notify
+from gpudev.app.preview import Preview
 from gpudev.app.read_logs import ReadLogs
 from gpudev.app.reports import ReportUsage
 from gpudev.app.reserve import Reserve
@@ -97,15 +98,19 @@ def make_application(settings: Settings, stores: Stores) -> Application:
     key_uses = make_key_uses(stores, clock)
     admit = make_admit(settings, authenticate, key_uses, clock)
     jobs_of = JobsOf(stores.users, stores.audit)
+    preview = Preview(stores.forecasts, catalogue, make_policy(settings), clock)
     return Application(
-        reserve=Reserve(stores.reservations, catalogue, find_whom_to_let_in, clock),
+        reserve=Reserve(stores.reservations, catalogue, find_whom_to_let_in, clock, preview),
+        preview=preview,
         find=Find(stores.reservations, stores.audit, admit),
         find_operation=FindOperation(stores.operations),
         cancel=Cancel(stores.operations, clock),
         notify=Notify(stores.notifications, stores.audit, settings.notify.hosts),
         report_usage=ReportUsage(stores.reports, stores.audit, settings.reports.prices, clock),
         keep=Keep(stores.operations, clock),
-        extend=Extend(stores.operations, make_policy(settings), clock),
+        extend=Extend(
+            stores.operations, make_policy(settings), clock, preview, settings.time.extensions_beat_queue
+        ),
         follow=Follow(stores.reservations, hub),
         list_jobs=ListJobs(stores.reservations, admit, jobs_of, stores.history),
         authenticate=authenticate,

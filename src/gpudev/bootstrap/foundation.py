@@ -17,6 +17,7 @@ from gpudev.adapters.local.sandbox.isolation import Isolation, probe_isolation
 from gpudev.adapters.postgres.admissions import PostgresAdmissions
 from gpudev.adapters.postgres.api_keys import PostgresApiKeys, PostgresLoginFailures
 from gpudev.adapters.postgres.audit import PostgresAuditLog
+from gpudev.adapters.postgres.forecasts import PostgresForecasts
 from gpudev.adapters.postgres.github_bindings import PostgresGitHubBindings
 from gpudev.adapters.postgres.github_keys import PostgresGitHubKeys
 from gpudev.adapters.postgres.gpu_types import PostgresGpuTypes
@@ -39,6 +40,7 @@ from gpudev.domain.catalogue import DEFAULT_CATALOGUE, Catalogue
 from gpudev.domain.errors import Conflict
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.idle import IdlePolicy
+from gpudev.domain.schedule.grid import Grid
 from gpudev.settings import Settings
 from gpudev.telemetry import configure_logging
 
@@ -70,6 +72,7 @@ class Stores:
     queue: PgmqQueue
     signals: PostgresSignals
     health: PostgresHealth
+    forecasts: PostgresForecasts
     usages: PostgresUsages
     notifications: PostgresNotifications
     reports: PostgresReports
@@ -96,6 +99,7 @@ class Stores:
             queue=PgmqQueue(database),
             signals=PostgresSignals(database.dsn),
             health=PostgresHealth(database),
+            forecasts=PostgresForecasts(database),
             usages=PostgresUsages(database),
             notifications=PostgresNotifications(database),
             reports=PostgresReports(database),
@@ -170,6 +174,8 @@ def make_policy(settings: Settings) -> TimePolicy:
         start_limit=settings.time.start_limit,
         progress_limit=settings.time.progress_limit,
         queue_limit=settings.time.max_queue,
+        start_allowance=settings.time.start_allowance,
+        grid=Grid(settings.time.plan_step),
     )
 
 

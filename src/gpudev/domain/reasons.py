@@ -14,6 +14,7 @@ class Reason(StrEnum):
     WAITING_FOR_CAPACITY = "waiting_for_capacity"
     WAITING_IN_LINE = "waiting_in_line"
     NO_NODES = "no_nodes"
+    BOOKED = "booked"
     PLACEMENT_LOST = "placement_lost"
     TIME_IS_UP = "time_is_up"
     WENT_IDLE = "went_idle"
@@ -52,6 +53,10 @@ EXPLANATIONS: Mapping[Reason, Explanation] = MappingProxyType(
         Reason.NO_NODES: Explanation(
             "No node of this type that could hold it is in service.",
             "Choose another type from: gpu-dev avail",
+        ),
+        Reason.BOOKED: Explanation(
+            "It is booked for a later time.",
+            "It starts by itself then.",
         ),
         Reason.PLACEMENT_LOST: Explanation(
             "The chosen node could not take the server, so the request is back at its place in the queue.",

@@ -19,6 +19,7 @@ NOUNS = (
     "admissions",
     "api_keys",
     "audit",
+    "forecasts",
     "github_bindings",
     "github_keys",
     "gpu_types",

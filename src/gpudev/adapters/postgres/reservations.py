@@ -61,6 +61,7 @@ class PostgresReservations:
                 audit_rows(audit),
                 reservation.node_count,
                 reservation.image,
+                reservation.start_at,
             )
         except asyncpg.UniqueViolationError as error:
             raise _conflict(reservation, error) from error

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from gpudev.cli.durations import hours_option
 from gpudev.cli.errors import INTERRUPTED
+from gpudev.cli.moments import moment_option
 from gpudev.cli.output import Output, json_option, pass_output, put, say
 from gpudev.cli.screen import can_ask, can_draw
 from gpudev.cli.spelling import spell
@@ -32,6 +34,8 @@ class Wish:
     env: dict[str, str]
     distributed: bool
     dockerimage: str | None
+    at: datetime | None
+    dry_run: bool
     yes: bool
     no_wait: bool
     no_interactive: bool
@@ -59,6 +63,8 @@ def _parse_env(context: click.Context, parameter: click.Parameter, values: tuple
 @click.option("--env", metavar="K=V", multiple=True, callback=_parse_env, help="Set this there. Repeatable.")
 @click.option("-d", "--distributed", is_flag=True, help="The GPUs are those of several whole nodes.")
 @click.option("--dockerimage", metavar="NAME", help="An image of your own, where the cluster can run it.")
+@click.option("--at", metavar="TIME", callback=moment_option, help='Book: 14:00, "tomorrow 14:00", "in 2h".')
+@click.option("--dry-run", is_flag=True, help="Only say when it would start, and what would start sooner.")
 @click.option("-y", "--yes", is_flag=True, help="Take the defaults instead of asking.")
 @click.option("--no-wait", is_flag=True, help="Do not wait until it is ready.")
 @click.option("--no-interactive", is_flag=True, help="Never ask, even on a terminal.")
@@ -86,6 +92,9 @@ def _reserve(context: click.Context, wish: Wish, output: Output) -> None:
     surroundings = read_surroundings()
     with session.connect(surroundings) as client:
         choice = _choose(wish, client)
+        if wish.dry_run:
+            _preview(client, _request(wish, choice, surroundings), output)
+            return
         answer = client.reserve(_request(wish, choice, surroundings))
         reservation_id = answer.reservation_id
         short = ssh.id8(reservation_id)
@@ -100,6 +109,15 @@ def _reserve(context: click.Context, wish: Wish, output: Output) -> None:
             context.exit(INTERRUPTED)
     text = short if wish.no_wait else _ready(job, surroundings, client.target.api_url)
     put(format_json(job) if output.as_json else text)
+
+
+def _preview(client: Client, request: SubmitRequest, output: Output) -> None:
+    from gpudev.cli.render.data import format_json
+    from gpudev.cli.render.forecasts import format_preview
+    from gpudev.cli.render.times import read_now
+
+    answer = client.preview(request)
+    put(format_json(answer) if output.as_json else format_preview(answer, read_now()))
 
 
 def _choose(wish: Wish, client: Client) -> Choice:
@@ -123,6 +141,7 @@ def _request(wish: Wish, choice: Choice, surroundings: Surroundings) -> SubmitRe
         duration_hours=choice.hours,
         name=wish.name,
         distributed=wish.distributed or None,
+        start_at=wish.at,
         env_vars=wish.env,
         image=wish.dockerimage,
         ssh_public_keys=list(collect_public_keys(surroundings)),

@@ -3,8 +3,8 @@
 WITH submitted AS (
     INSERT INTO reservations (reservation_id, user_id, name, gpu_type, gpu_count, duration, env_vars,
                               ssh_public_keys, cli_version, created_at, status, detail, last_updated,
-                              next_turn_at, event_count, github_user, warning, node_count, image)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'pending', $11, $10, $10, 1, $12, $13, $15, $16)
+                              next_turn_at, event_count, github_user, warning, node_count, image, start_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'pending', $11, $10, $10, 1, $12, $13, $15, $16, $17)
     RETURNING reservation_id, gpu_type
 ), told AS (
     INSERT INTO reservation_events (reservation_id, number, kind, message, at, elapsed)
@@ -188,6 +188,9 @@ WITH changed AS (
     SET status = $4, reason = $5, detail = $6, node_name = $7, node_ip = $8, node_port = $9,
         ssh_host_keys = $10, placed_at = $11, launched_at = $12, expires_at = $13, reservation_ended = $14,
         cancelled_at = $15, cleaned_at = $16, queue_position = $17, estimated_start_at = $18,
+        planned_nodes = CASE WHEN $4 IN ('pending', 'queued') THEN r.planned_nodes ELSE '{}' END,
+        likely_from = CASE WHEN $4 IN ('pending', 'queued') THEN r.likely_from END,
+        likely_to = CASE WHEN $4 IN ('pending', 'queued') THEN r.likely_to END,
         other_members = $27, port_slot = $29, last_updated = $19::timestamptz,
         next_turn_at = CASE WHEN $16::timestamptz IS NULL THEN $19::timestamptz END,
         version = r.version + 1, event_count = r.event_count + 1,
@@ -204,6 +207,9 @@ WITH changed AS (
            $19::timestamptz - (SELECT e.at FROM reservation_events e
                   WHERE e.reservation_id = $1 ORDER BY e.number DESC LIMIT 1)
     FROM changed
+), started AS (
+    UPDATE forecasts SET started_at = $19::timestamptz
+    FROM changed WHERE forecasts.reservation_id = changed.reservation_id AND $4 = 'preparing'
 ), settled AS (
     UPDATE operations SET status = o.status, error = o.error, finished_at = $19::timestamptz
     FROM unnest($23::uuid[], $24::text[], $25::text[]) AS o (operation_id, status, error)

@@ -13,7 +13,9 @@ from gpudev.adapters.postgres.queries import NOUNS, load_queries
 from gpudev.domain.audit import AuditOutcome
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.notification import TargetKind
-from gpudev.domain.reservation import EventKind, OperationKind, OperationStatus, Reason
+from gpudev.domain.operations import OperationKind, OperationStatus
+from gpudev.domain.reasons import Reason
+from gpudev.domain.reservation import EventKind
 from gpudev.ports.queue import Channel
 
 pytestmark = pytest.mark.anyio

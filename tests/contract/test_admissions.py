@@ -13,9 +13,10 @@ from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.queueing import QueuePlace
-from gpudev.domain.reservation import Event, EventKind, Reason, Reservation, clean, end, place, queue
+from gpudev.domain.reasons import Reason
+from gpudev.domain.reservation import Event, EventKind, Reservation, clean, end, place, queue
 from gpudev.ports.queue import Channel, Signal
-from gpudev.ports.store import User
+from gpudev.ports.users import User
 from tests.support.reservations import NOON, make_reservation, submit
 
 pytestmark = pytest.mark.anyio

@@ -12,11 +12,12 @@ from gpudev.domain.idle import Signal, Usage
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName
 from gpudev.domain.plans.actions import Record
-from gpudev.domain.reservation import Event, EventKind, Reason, Reservation, activate, end, place
+from gpudev.domain.reasons import Reason
+from gpudev.domain.reservation import Event, EventKind, Reservation, activate, end, place
 from gpudev.domain.server import Member, SshAddress
 from gpudev.ports.reports import ReportKey, UsageReport, UsageSum
-from gpudev.ports.store import User
 from gpudev.ports.usage import Sample
+from gpudev.ports.users import User
 from tests.support.reservations import NOON, make_reservation, submit
 
 pytestmark = pytest.mark.anyio

@@ -10,7 +10,8 @@ import pytest
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.audit import SERVER_ITSELF, AuditAction, AuditEntry
 from gpudev.domain.reservation import Reservation
-from gpudev.ports.store import ListQuery, NewKey, Page, ShownKey, User
+from gpudev.ports.store import ListQuery, Page
+from gpudev.ports.users import NewKey, ShownKey, User
 from tests.support.reservations import NOON, make_reservation, submit
 
 pytestmark = pytest.mark.anyio

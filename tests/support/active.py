@@ -11,7 +11,7 @@ from gpudev.domain.names import NodeName
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.reservation import Event, EventKind, Reservation, activate, place
 from gpudev.domain.server import Member, SshAddress
-from gpudev.ports.store import User
+from gpudev.ports.users import User
 from tests.support.reservations import make_reservation, submit
 
 ADDRESS = SshAddress("127.0.0.1", 30022)

@@ -10,7 +10,9 @@ from gpudev.domain.catalogue import GpuType
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.lifecycle import PLACED, TERMINAL, Status
 from gpudev.domain.names import NodeName, OperationId, ReservationId, UserId
-from gpudev.domain.reservation import Operation, OperationKind, Reason, Reservation, Terms
+from gpudev.domain.operations import Operation, OperationKind, Terms
+from gpudev.domain.reasons import Reason
+from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import Member, ObservedMember, ObservedServer, ServerPhase, SshAddress
 
 NOW = datetime(2030, 1, 1, 12, 0, tzinfo=UTC)

@@ -11,7 +11,7 @@ from gpudev.api.encoding import json_response
 from gpudev.api.jobs import JobId
 from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.app.extend import ExtensionRequest
-from gpudev.domain.reservation import OperationKind, OperationStatus
+from gpudev.domain.operations import OperationKind, OperationStatus
 from gpudev.wire.jobs import ActionResponse, ExtendRequest, JobUsage, KeepRequest, UsagePoint
 
 router = APIRouter(prefix="/v1", tags=["jobs"], responses=OF_EVERY_CALLER)

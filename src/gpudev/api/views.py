@@ -10,9 +10,11 @@ from gpudev.app.follow import News
 from gpudev.domain.lifecycle import WAITING, Status
 from gpudev.domain.names import member_name, server_name
 from gpudev.domain.notices import tell_of_end
-from gpudev.domain.reservation import EXPLANATIONS, Reservation
+from gpudev.domain.reasons import EXPLANATIONS
+from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import Member, SshAddress
-from gpudev.ports.store import StoredAvailability, StoredEvent, StoredOperation, User
+from gpudev.ports.store import StoredAvailability, StoredEvent, StoredOperation
+from gpudev.ports.users import User
 from gpudev.wire.cluster import QueueEntry, TypeAvailability
 from gpudev.wire.jobs import JobEvent, OperationDetail
 

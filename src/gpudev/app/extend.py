@@ -12,7 +12,8 @@ from gpudev.domain.errors import NotFound
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.extension import extend, extension_of, find_allowance, in_words
 from gpudev.domain.names import OperationId
-from gpudev.domain.reservation import OperationKind, Reservation, Terms
+from gpudev.domain.operations import OperationKind, Terms
+from gpudev.domain.reservation import Reservation
 from gpudev.ports.clock import Clock
 from gpudev.ports.store import Operations
 

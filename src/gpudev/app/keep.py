@@ -11,7 +11,8 @@ from gpudev.domain.audit import AuditAction
 from gpudev.domain.errors import Conflict, Invalid
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import OperationId
-from gpudev.domain.reservation import OperationKind, Reservation, Terms
+from gpudev.domain.operations import OperationKind, Terms
+from gpudev.domain.reservation import Reservation
 from gpudev.ports.clock import Clock
 from gpudev.ports.store import Operations
 

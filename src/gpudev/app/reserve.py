@@ -29,7 +29,8 @@ from gpudev.domain.names import (
 )
 from gpudev.domain.reservation import Event, EventKind, Reservation
 from gpudev.ports.clock import Clock
-from gpudev.ports.store import Reservations, User
+from gpudev.ports.store import Reservations
+from gpudev.ports.users import User
 
 IDEMPOTENCY_KEY_LIFE = timedelta(hours=24)
 _MOST_CLASHES = 5

@@ -18,7 +18,8 @@ from gpudev.adapters.local.processes.identity import holding
 from gpudev.adapters.local.shutdown import stop_all_servers
 from gpudev.bootstrap.control_plane import Ready, UpOptions, run_control_plane
 from gpudev.domain.errors import GpuDevError
-from gpudev.settings import Settings, default_state_dir
+from gpudev.settings import Settings
+from gpudev.settings.servers import default_state_dir
 
 _STOP_SECONDS = 30
 

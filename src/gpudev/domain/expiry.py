@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from gpudev.domain.errors import Invalid
-from gpudev.domain.reservation import Reason, Reservation
+from gpudev.domain.reasons import Reason
+from gpudev.domain.reservation import Reservation
 
 MIN_DURATION = timedelta(minutes=5)
 MAX_DURATION = timedelta(hours=24)

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from gpudev.domain.reservation import Operation, OperationKind, Reservation
+from gpudev.domain.operations import Operation, OperationKind
+from gpudev.domain.reservation import Reservation
 from tests.integration.api.conftest import Person
 from tests.support.active import make_active
 from tests.support.api_server import Answer

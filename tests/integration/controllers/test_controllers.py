@@ -17,10 +17,13 @@ from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE, GpuType
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import OperationId, ReservationId
-from gpudev.domain.reservation import EventKind, OperationKind, OperationStatus, Reason, Reservation
+from gpudev.domain.operations import OperationKind, OperationStatus
+from gpudev.domain.reasons import Reason
+from gpudev.domain.reservation import EventKind, Reservation
 from gpudev.ports.cluster import Cluster
-from gpudev.ports.store import User
-from gpudev.settings import LocalSettings, Settings
+from gpudev.ports.users import User
+from gpudev.settings import Settings
+from gpudev.settings.servers import LocalSettings
 from tests.support.local_cluster import open_cluster
 from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
 

@@ -15,7 +15,9 @@ from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.idle import IdlePolicy, Signal
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName, OperationId
-from gpudev.domain.reservation import OperationKind, Reason, Reservation, Terms
+from gpudev.domain.operations import OperationKind, Terms
+from gpudev.domain.reasons import Reason
+from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import ObservedMember, ObservedServer, ServerPhase
 from tests.support.active import make_active
 from tests.support.reservations import NOON, open_test_stores

@@ -13,9 +13,10 @@ from gpudev.app.application import Application
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName, UserId
-from gpudev.domain.reservation import Reason, Reservation
+from gpudev.domain.reasons import Reason
+from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import Member, SshAddress
-from gpudev.ports.store import User
+from gpudev.ports.users import User
 from gpudev.wire.jobs import JobDetail, JobNode
 from tests.support.reservations import NOON, make_reservation
 

@@ -19,7 +19,7 @@ from gpudev.domain.expiry import (
     start_is_given_up_at,
 )
 from gpudev.domain.lifecycle import TERMINAL, Status
-from gpudev.domain.reservation import Reason
+from gpudev.domain.reasons import Reason
 from tests.support.domain_values import HOUR, MINUTE, NOW, POLICY, make_reservation
 
 SECOND = timedelta(seconds=1)

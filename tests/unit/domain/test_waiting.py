@@ -7,7 +7,8 @@ from datetime import timedelta
 import pytest
 
 from gpudev.domain.lifecycle import Status
-from gpudev.domain.reservation import Reason, Reservation
+from gpudev.domain.reasons import Reason
+from gpudev.domain.reservation import Reservation
 from gpudev.domain.waiting import drive, find_end_of_wait, is_drive_due, is_stale
 from tests.support.domain_values import HOUR, MINUTE, NOW, POLICY, make_reservation
 

@@ -11,14 +11,8 @@ from gpudev.adapters.postgres.queries import load_queries
 from gpudev.domain.audit import AuditEntry
 from gpudev.domain.errors import NotFound
 from gpudev.domain.names import OperationId, ReservationId, UserId
-from gpudev.domain.reservation import (
-    NO_TERMS,
-    OperationKind,
-    OperationOutcome,
-    OperationStatus,
-    Reservation,
-    Terms,
-)
+from gpudev.domain.operations import NO_TERMS, OperationKind, OperationOutcome, OperationStatus, Terms
+from gpudev.domain.reservation import Reservation
 from gpudev.ports.store import StoredOperation
 
 _SQL = load_queries("operations")

@@ -24,20 +24,11 @@ from gpudev.domain.audit import AuditEntry
 from gpudev.domain.errors import Conflict, NotFound, Stale
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import OperationId, ReservationId, UserId, find_id_range
+from gpudev.domain.operations import Operation, OperationKind, Terms
 from gpudev.domain.plans.actions import Record
-from gpudev.domain.reservation import Event, Operation, OperationKind, Reservation, Terms
-from gpudev.ports.store import (
-    Claim,
-    ListQuery,
-    Mark,
-    Marked,
-    MarkedPage,
-    Page,
-    ShownKey,
-    StatusCount,
-    StoredEvent,
-    User,
-)
+from gpudev.domain.reservation import Event, Reservation
+from gpudev.ports.store import Claim, ListQuery, Mark, Marked, MarkedPage, Page, StatusCount, StoredEvent
+from gpudev.ports.users import ShownKey, User
 
 _SQL = load_queries("reservations")
 _ID_BYTES = 16

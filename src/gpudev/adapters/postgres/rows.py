@@ -10,9 +10,11 @@ from typing import Any, cast
 from gpudev.adapters.postgres.pool import Row
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName, ReservationId, UserId
-from gpudev.domain.reservation import Event, EventKind, Reason, Reservation
+from gpudev.domain.reasons import Reason
+from gpudev.domain.reservation import Event, EventKind, Reservation
 from gpudev.domain.server import Member, SshAddress
-from gpudev.ports.store import StoredEvent, User
+from gpudev.ports.store import StoredEvent
+from gpudev.ports.users import User
 
 _STATUSES = {status.value: status for status in Status}
 _REASONS = {reason.value: reason for reason in Reason}

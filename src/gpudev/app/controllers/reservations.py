@@ -16,9 +16,11 @@ from gpudev.domain.errors import ClusterUnavailable, Stale, Unavailable
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.idle import NEVER, IdlePolicy
 from gpudev.domain.names import ReservationId
+from gpudev.domain.operations import Operation
 from gpudev.domain.plans.actions import LookAgain, Record, SettleOperations
-from gpudev.domain.plans.reservation import Observation, Plan, end_with_defect, plan_reservation
-from gpudev.domain.reservation import Operation, Reservation
+from gpudev.domain.plans.observation import Observation, Plan
+from gpudev.domain.plans.reservation import end_with_defect, plan_reservation
+from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import ObservedServer
 from gpudev.ports.queue import MessageQueue
 from gpudev.ports.store import Claim

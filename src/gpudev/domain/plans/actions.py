@@ -7,8 +7,9 @@ from datetime import datetime
 
 from gpudev.domain.names import ReservationId
 from gpudev.domain.notices import Notice
+from gpudev.domain.operations import OperationOutcome
 from gpudev.domain.queueing import QueuePlace
-from gpudev.domain.reservation import Event, OperationOutcome, Reservation
+from gpudev.domain.reservation import Event, Reservation
 from gpudev.domain.server import ServerSpec
 
 

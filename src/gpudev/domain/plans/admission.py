@@ -25,7 +25,8 @@ from gpudev.domain.names import NodeName, ReservationId, UserId, id8
 from gpudev.domain.placement import choose_nodes, choose_port_slot
 from gpudev.domain.plans.actions import AdmissionAction, Record, SetQueuePlaces
 from gpudev.domain.queueing import QueuePlace, has_moved, in_order
-from gpudev.domain.reservation import EXPLANATIONS, Event, EventKind, Reason, Reservation, place, queue
+from gpudev.domain.reasons import EXPLANATIONS, Reason
+from gpudev.domain.reservation import Event, EventKind, Reservation, place, queue
 
 
 @dataclass(frozen=True, slots=True)

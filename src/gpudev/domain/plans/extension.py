@@ -8,15 +8,9 @@ from datetime import datetime, timedelta
 from gpudev.domain.errors import Rejected
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.extension import extend, find_allowance, in_words
+from gpudev.domain.operations import Operation, OperationOutcome, OperationStatus
 from gpudev.domain.plans.actions import Record
-from gpudev.domain.reservation import (
-    Event,
-    EventKind,
-    Operation,
-    OperationOutcome,
-    OperationStatus,
-    Reservation,
-)
+from gpudev.domain.reservation import Event, EventKind, Reservation
 
 
 def plan_extension(reservation: Reservation, asked: Operation, policy: TimePolicy, now: datetime) -> Record:

@@ -5,15 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from gpudev.domain.operations import Operation, OperationOutcome, OperationStatus
 from gpudev.domain.plans.actions import Record
-from gpudev.domain.reservation import (
-    Event,
-    EventKind,
-    Operation,
-    OperationOutcome,
-    OperationStatus,
-    Reservation,
-)
+from gpudev.domain.reservation import Event, EventKind, Reservation
 
 
 def plan_keep(reservation: Reservation, asked: Operation, now: datetime) -> Record:

@@ -18,6 +18,7 @@ from gpudev.domain.expiry import start_is_given_up_at
 from gpudev.domain.lifecycle import LIVE, TERMINAL, WAITING, Status, is_legal
 from gpudev.domain.names import NodeName
 from gpudev.domain.notices import list_notices
+from gpudev.domain.operations import OperationStatus
 from gpudev.domain.plans.actions import (
     CreateServer,
     DeleteServer,
@@ -29,16 +30,10 @@ from gpudev.domain.plans.actions import (
     SettleOperations,
     Tell,
 )
-from gpudev.domain.plans.reservation import Observation, Plan, end_with_defect, plan_reservation
-from gpudev.domain.reservation import (
-    ANSWERS,
-    EventKind,
-    OperationStatus,
-    Reason,
-    Reservation,
-    clean,
-    tell,
-)
+from gpudev.domain.plans.observation import Observation, Plan
+from gpudev.domain.plans.reservation import end_with_defect, plan_reservation
+from gpudev.domain.reasons import Reason
+from gpudev.domain.reservation import ANSWERS, EventKind, Reservation, clean, tell
 from gpudev.domain.server import Cause, Member, ServerPhase
 from tests.support.domain_values import (
     ADDRESS,
@@ -62,7 +57,7 @@ MOMENTS = {
     "after grace": NOW + HOUR + POLICY.grace,
 }
 WORDS = "The cluster's words."
-KNOWN: dict[str, Any] = {"told_notices": (), "progress": WORDS}
+KNOWN: dict[str, Any] = {"told_notices": (), "progress": ""}
 """What an earlier turn has noted: there is nothing to tell, and the start has shown nothing new."""
 CLEANED = "cleaned"
 STATES = [*Status, CLEANED]
@@ -305,14 +300,21 @@ class TestPreparing:
         assert (record.after.status, record.after.reason) == (Status.FAILED, Reason.START_TIMED_OUT)
         assert WORDS in record.after.detail
 
-    def test_progress_is_noted_and_gives_the_start_more_time(self) -> None:
+    def test_progress_gives_the_start_more_time(self) -> None:
         late = start_is_given_up_at(make_reservation(status=Status.PREPARING), POLICY) + MINUTE
-        server = make_server(phase=ServerPhase.STARTING, detail="Pulling the image.")
-        note, look = plan_for("preparing", now=late, server=server)
-        assert isinstance(note, Note)
-        assert (note.after.progress, note.after.progress_at) == ("Pulling the image.", late)
-        assert note.after.detail == "Pulling the image."
+        server = make_server(phase=ServerPhase.STARTING, progress="Pulling the image.")
+        record, look = plan_for("preparing", now=late, server=server)
+        assert isinstance(record, Record)
+        assert (record.after.progress, record.after.progress_at) == ("Pulling the image.", late)
         assert look == LookAgain(late + POLICY.recheck)
+
+    def test_that_a_server_is_there_is_noted_as_progress(self) -> None:
+        placed = make_reservation(status=Status.PREPARING, progress=None)
+        note, look = plan_for("preparing", ServerPhase.STARTING, reservation=placed)
+        assert isinstance(note, Note)
+        assert (note.after.progress, note.after.progress_at) == ("", NOW)
+        assert note.after.detail == placed.detail
+        assert look == self.SOON
 
     def test_nothing_is_given_up_while_the_cluster_is_silent(self) -> None:
         late = NOW + 5 * HOUR

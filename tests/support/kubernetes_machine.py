@@ -45,5 +45,5 @@ def running_on_kubernetes(access: Access, namespace: str, folder: Path, **settin
             "GPU_DEV_CONTAINER_IMAGE": DEVSERVER.name,
             "GPU_DEV_GPU_TYPES_FILE": str(types),
         }
-        with running_machine("--cluster", "kubernetes", **own, **settings) as machine:
+        with running_machine("--cluster", "kubernetes", **(own | settings)) as machine:
             yield machine

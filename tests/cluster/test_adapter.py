@@ -15,11 +15,12 @@ from gpudev.adapters.kubernetes.cluster import KubernetesCluster
 from gpudev.adapters.kubernetes.config import KubernetesConfig, Reach
 from gpudev.adapters.kubernetes.kinds import ALL_PODS, OwnKinds
 from gpudev.adapters.kubernetes.logs import KubernetesLogs
+from gpudev.adapters.kubernetes.manifests.pod import CONTAINER
 from gpudev.app.controllers.orphans import OrphanController
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.errors import ClusterUnavailable, Defect, NotFound
 from gpudev.domain.idle import Signal
-from gpudev.domain.names import id8
+from gpudev.domain.names import id8, server_name
 from gpudev.domain.notices import Notice
 from gpudev.ports.cluster import Cluster as ClusterPort
 from gpudev.ports.logs import LogQuery
@@ -260,3 +261,12 @@ async def test_what_is_left_of_a_gang_without_its_first_is_found_and_ended(
     await opened.delete_server(spec.reservation_id, before.uid)
     await wait_until(opened, lambda seen: seen is None, spec.reservation_id)
     assert opened.list_leftovers() == ()
+
+
+async def test_a_program_that_is_not_there_did_not_run(opened: ClusterPort, config: KubernetesConfig) -> None:
+    server = await create_ready(opened, make_spec())
+    pods, name = OwnKinds(config.namespace).pods, server_name(server.reservation_id)
+    async with connect(config.kubeconfig) as client:
+        with pytest.raises(ClusterUnavailable, match="could not be run"):
+            await client.run(pods, name, CONTAINER, ("/no/such/program",), b"")
+        assert (await client.run(pods, name, CONTAINER, ("sh", "-c", "exit 3"), b"")).code == 3

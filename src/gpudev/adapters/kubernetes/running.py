@@ -51,24 +51,41 @@ async def run_program(http: httpx2.AsyncClient, place: Place, command: Sequence[
     opening = http.websocket(f"{place.path}/exec", subprotocols=_PROTOCOLS, params=parameters)
     try:
         async with asyncio.timeout(_SECONDS), opening as session:
-            await session.send_bytes(bytes([_STDIN]) + stdin)
-            return await _hear_out(session)
+            # What is raised while the session is open comes out of it in a group.
+            ended = await _converse(session, stdin)
     except WebSocketUpgradeError as error:
         raise _not_run(f"status {error.response.status_code}") from error
     except TimeoutError as error:
         raise _not_run(f"it took more than {_SECONDS:.0f} seconds") from error
+    except httpx2.TransportError as error:
+        raise _not_run(_words_of(error)) from error
+    return Ran(read_exit_code(ended.status), ended.out, ended.err)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    status: Json
+    out: str = ""
+    err: str = ""
+
+
+async def _converse(session: AsyncWebSocketSession, stdin: bytes) -> _Ended:
+    try:
+        await session.send_bytes(bytes([_STDIN]) + stdin)
+        return await _hear_out(session)
     except (HTTPXWSException, httpx2.TransportError) as error:
-        raise _not_run(str(error) or type(error).__name__) from error
+        return _Ended({"status": "Failure", "message": _words_of(error)})
 
 
-async def _hear_out(session: AsyncWebSocketSession) -> Ran:
+async def _hear_out(session: AsyncWebSocketSession) -> _Ended:
     said = {_STDOUT: b"", _STDERR: b""}
     while True:
         message = await session.receive_bytes()
         channel, content = message[0], message[1:]
         if channel == _STATUS:
-            code = read_exit_code(orjson.loads(content))
-            return Ran(code, *(said[one].decode(errors="replace") for one in (_STDOUT, _STDERR)))
+            return _Ended(
+                orjson.loads(content), *(said[one].decode(errors="replace") for one in (_STDOUT, _STDERR))
+            )
         if channel in said:
             said[channel] = (said[channel] + content)[:_LONGEST_OUTPUT]
 
@@ -82,6 +99,10 @@ def read_exit_code(status: Json) -> int:
     if not codes:
         raise _not_run(str(status.get("message", "")).rstrip("."))
     return int(codes[0])
+
+
+def _words_of(error: Exception) -> str:
+    return str(error) or type(error).__name__
 
 
 def _not_run(reason: str) -> ClusterUnavailable:

@@ -143,7 +143,8 @@ class ReservationController:
             now=self._clock.now(),
             cluster_answers=silence is None,
             idle_policy=self._rules.idle_policy,
-            has_node=self._has_node(reservation),
+            # A silent cluster says nothing about its nodes either.
+            has_node=silence is not None or self._has_node(reservation),
         )
 
     def _has_node(self, reservation: Reservation) -> bool:

@@ -44,7 +44,7 @@ from tests.support.domain_values import ADDRESS, HOST_KEYS, NOW, make_id, make_r
 
 Action = ReservationAction | AdmissionAction
 
-MAX_ROUNDS = 50
+MAX_ROUNDS = 500
 
 PATIENT = TimePolicy(queue_limit=timedelta(days=1000))
 

@@ -26,9 +26,7 @@ COUNT = 200
 FIRST_END, LAST_END = timedelta(seconds=20), timedelta(seconds=40)
 
 
-async def test_no_end_is_written_before_its_time(
-    database: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+async def test_no_end_is_written_before_its_time(database: str, capsys: pytest.CaptureFixture[str]) -> None:
     node = NodeName("t4-0")
     cluster = SimulatedCluster("t4", {node: COUNT})
     async with open_test_stores(database) as stores:

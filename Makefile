@@ -30,7 +30,7 @@ test-chaos: install
 	$(BIN)/python -m pytest tests/chaos $(ARGS)
 
 test-cluster: install
-	$(BIN)/python -m pytest tests/cluster $(ARGS)
+	$(BIN)/python -m pytest tests/cluster -m "not long" $(ARGS)
 
 lint: install
 	$(BIN)/ruff check .

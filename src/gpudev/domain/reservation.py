@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
 
+from gpudev.domain.disk import DiskId, VolumeId
 from gpudev.domain.lifecycle import LIVE, PLACED, TERMINAL, WAITING, Status, check_move
 from gpudev.domain.names import NodeName, OperationId, ReservationId, UserId, id8
 from gpudev.domain.server import SshAddress
@@ -22,6 +23,7 @@ class Reason(StrEnum):
     WAITING_FOR_CAPACITY = "waiting_for_capacity"
     WAITING_IN_LINE = "waiting_in_line"
     NO_NODES = "no_nodes"
+    DISK_BUSY = "disk_busy"
     PLACEMENT_LOST = "placement_lost"
     TIME_IS_UP = "time_is_up"
     CANCELLED_BY_USER = "cancelled_by_user"
@@ -30,6 +32,7 @@ class Reason(StrEnum):
     START_TIMED_OUT = "start_timed_out"
     SERVER_FAILED = "server_failed"
     POD_DELETED = "pod_deleted"
+    DISK_FAILED = "disk_failed"
     INTERNAL_ERROR = "internal_error"
 
 
@@ -52,6 +55,10 @@ EXPLANATIONS: Mapping[Reason, Explanation] = MappingProxyType(
         Reason.NO_NODES: Explanation(
             "No node of this type that could hold it is in service.",
             "Choose another type from: gpu-dev avail",
+        ),
+        Reason.DISK_BUSY: Explanation(
+            "Its disk is still being given back by an earlier reservation.",
+            "It starts by itself. Another disk, or none, would start sooner: --disk NAME or --disk none",
         ),
         Reason.PLACEMENT_LOST: Explanation(
             "The chosen node could not take the server, so the request is back at its place in the queue.",
@@ -79,6 +86,10 @@ EXPLANATIONS: Mapping[Reason, Explanation] = MappingProxyType(
         Reason.POD_DELETED: Explanation(
             "The dev server was removed from outside while the reservation was active.",
             "Reserve again with: gpu-dev reserve",
+        ),
+        Reason.DISK_FAILED: Explanation(
+            "Its disk could not be made ready, and no empty home was put in its place.",
+            "Tell your operator. Without the disk: gpu-dev reserve --disk none",
         ),
         Reason.INTERNAL_ERROR: Explanation(
             "An error of gpu-dev itself ended this reservation.",
@@ -163,6 +174,11 @@ class Reservation:
     """Whose keys were let in besides those that were sent."""
     warning: str = ""
     """What the user should know of how the request was read."""
+    disk_id: DiskId | None = None
+    """The disk that is its home; None: a home that is not kept."""
+    disk_name: str = ""
+    volume_id: VolumeId | None = None
+    """The disk's volume, once its server is there."""
     node: NodeName | None = None
     address: SshAddress | None = None
     host_keys: tuple[str, ...] = ()

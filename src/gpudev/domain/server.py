@@ -8,6 +8,7 @@ from datetime import timedelta
 from enum import StrEnum
 
 from gpudev.domain.catalogue import Share
+from gpudev.domain.disk import VolumeId
 from gpudev.domain.names import NodeName, ReservationId, server_name
 
 LOGIN = "dev"
@@ -25,6 +26,15 @@ class SshAddress:
 
 
 @dataclass(frozen=True, slots=True)
+class HomeVolume:
+    """The disk that is mounted as the home."""
+
+    volume_id: VolumeId
+    disk_name: str
+    size_gb: int
+
+
+@dataclass(frozen=True, slots=True)
 class ServerSpec:
     """Everything a backend needs to make one dev server; the same spec twice means the same server."""
 
@@ -38,6 +48,10 @@ class ServerSpec:
     duration: timedelta
     ssh_public_keys: tuple[str, ...] = ()
     env_vars: Mapping[str, str] = field(default_factory=dict)
+    home: HomeVolume | None = None
+    """None: a home of this server's own, which is not kept."""
+    notice: str = ""
+    """What its user should read when logging in."""
 
     @property
     def name(self) -> str:

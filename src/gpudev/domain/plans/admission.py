@@ -39,6 +39,8 @@ class Observation:
     """The holders that the nodes' free slots account for already; see `capacity.list_shown`."""
     policy: TimePolicy
     now: datetime
+    disk_busy: frozenset[ReservationId] = frozenset()
+    """Those of the waiting whose disk an earlier reservation has not given back yet."""
 
 
 def plan_admission(seen: Observation) -> tuple[AdmissionAction, ...]:
@@ -105,9 +107,16 @@ def _place_in_order(seen: Observation, free: dict[NodeName, int]) -> list[Record
 
 
 def _list_takeable(seen: Observation, requests: tuple[Reservation, ...]) -> tuple[Reservation, ...]:
-    """Those that a node in service could take if it were empty; the others wait, and hold back nobody."""
+    """Those that a node in service could take if it were empty; the others wait, and hold back nobody.
+
+    The same goes for one that waits for its disk.
+    """
     largest = find_largest_node(seen.nodes, seen.gpu_type)
-    return tuple(request for request in requests if seen.gpu_type.slots_for(request.gpu_count) <= largest)
+    return tuple(
+        request
+        for request in requests
+        if seen.gpu_type.slots_for(request.gpu_count) <= largest and request.id not in seen.disk_busy
+    )
 
 
 def _queue_places(
@@ -123,7 +132,8 @@ def _queue_places(
     places: dict[ReservationId, QueuePlace] = {}
     for position, request in enumerate(left, start=1):
         forecast = forecasts.get(request.id)
-        reason = _reason_for(place_in_line.get(request.id))
+        is_busy = request.id in seen.disk_busy
+        reason = Reason.DISK_BUSY if is_busy else _reason_for(place_in_line.get(request.id))
         places[request.id] = QueuePlace(
             reservation_id=request.id,
             position=position,

@@ -13,6 +13,7 @@ from typing import assert_never
 
 from gpudev.domain import expiry
 from gpudev.domain.catalogue import GpuType
+from gpudev.domain.disk import Disk
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.plans.actions import (
@@ -37,7 +38,7 @@ from gpudev.domain.reservation import (
     end,
     queue,
 )
-from gpudev.domain.server import ObservedServer, ServerPhase, ServerSpec
+from gpudev.domain.server import HomeVolume, ObservedServer, ServerPhase, ServerSpec
 
 Plan = tuple[ReservationAction, ...]
 
@@ -52,6 +53,8 @@ class Observation:
     gpu_type: GpuType
     policy: TimePolicy
     now: datetime
+    disk: Disk | None = None
+    """The reservation's disk, if it has one."""
 
 
 def plan_reservation(seen: Observation) -> Plan:
@@ -98,10 +101,21 @@ def _plan_preparing(seen: Observation) -> Plan:
         return _plan_failure(seen, Reason.START_TIMED_OUT)
     look_again = LookAgain(min(given_up_at, seen.now + seen.policy.recheck))
     if seen.server is None:
-        return (CreateServer(_spec_of(seen)), look_again)
+        return _plan_creation(seen, look_again)
     if _stands_elsewhere(seen.reservation, seen.server):
         return (*_removal(seen.server), look_again)
     return _plan_start(seen, seen.server, look_again)
+
+
+def _plan_creation(seen: Observation, look_again: LookAgain) -> Plan:
+    """A server is made once its disk is ready; one whose disk fails is never given an empty home instead."""
+    disk = seen.disk
+    if disk is None or disk.is_ready_for(seen.reservation.id):
+        return (CreateServer(_spec_of(seen)), look_again)
+    if disk.problem:
+        detail = f"{EXPLANATIONS[Reason.DISK_FAILED].sentence} {disk.problem}"
+        return (_ending(seen.reservation, Status.FAILED, Reason.DISK_FAILED, seen.now, detail),)
+    return (look_again,)
 
 
 def _plan_start(seen: Observation, server: ObservedServer, look_again: LookAgain) -> Plan:
@@ -212,4 +226,14 @@ def _spec_of(seen: Observation) -> ServerSpec:
         duration=reservation.duration,
         ssh_public_keys=reservation.ssh_public_keys,
         env_vars=reservation.env_vars,
+        home=_home_of(seen.disk),
+        notice=reservation.warning,
     )
+
+
+def _home_of(disk: Disk | None) -> HomeVolume | None:
+    if disk is None:
+        return None
+    if disk.volume_id is None:
+        raise ValueError("A disk that is ready has a volume.")
+    return HomeVolume(disk.volume_id, disk.name, disk.size_gb)

@@ -224,6 +224,19 @@ class LocalSettings(BaseSettings):
     """More folders of this machine that dev servers may read, separated by colons."""
 
 
+class DiskSettings(BaseSettings):
+    """Disks of users, where they are not directories of one machine."""
+
+    model_config = _CONFIG
+
+    zone: str = Field("", validation_alias="GPU_DEV_DISK_ZONE", pattern=r"^[a-z0-9-]*$")
+    """Availability zone in which a disk is made that nobody uses yet. Empty: the first of the region."""
+    kms_key: str = Field("", validation_alias="GPU_DEV_DISK_KMS_KEY")
+    """Key that volumes are encrypted with, which they always are. Empty: the account's own key for EBS."""
+    listing_bucket: str = Field("", validation_alias="GPU_DEV_DISK_LISTING_BUCKET")
+    """S3 bucket for the file listings of snapshots. Empty: they are kept in the database."""
+
+
 def default_state_dir() -> Path:
     """Where one machine keeps its state unless told otherwise."""
     home = os.environ.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir
@@ -261,6 +274,7 @@ class Settings:
     access: AccessSettings = field(default_factory=AccessSettings)
     time: TimeSettings = field(default_factory=TimeSettings)
     local: LocalSettings = field(default_factory=LocalSettings)
+    disks: DiskSettings = field(default_factory=DiskSettings)
     process: ProcessSettings = field(default_factory=ProcessSettings)
 
 
@@ -272,5 +286,6 @@ GROUPS: tuple[type[BaseSettings], ...] = (
     AccessSettings,
     TimeSettings,
     LocalSettings,
+    DiskSettings,
     ProcessSettings,
 )

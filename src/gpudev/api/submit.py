@@ -12,7 +12,9 @@ from gpudev.api.context import App, Caller
 from gpudev.api.encoding import json_response
 from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.api.submit_0_3 import NO_CUSTOM_IMAGE, read_0_3
+from gpudev.app.homes import WantedDisk
 from gpudev.app.reserve import ReserveRequest
+from gpudev.domain.disk import NO_DISK
 from gpudev.domain.errors import Invalid
 from gpudev.domain.expiry import duration_of
 from gpudev.wire.jobs import SubmitRequest, SubmitRequest03, SubmitResponse
@@ -23,8 +25,6 @@ NOT_SUPPORTED_YET = (
     "image",
     "dockerfile",
     "preserve_entrypoint",
-    "disk_name",
-    "disk_size_gb",
     "jupyter_enabled",
     "recreate_env",
     "distributed",
@@ -34,7 +34,7 @@ NOT_SUPPORTED_YET = (
 )
 """Fields of the contract that have nothing behind them yet; to pass over them would be to lie."""
 
-_ASKS_FOR_NOTHING = {"image": NO_CUSTOM_IMAGE, "disk_name": "none"}
+_ASKS_FOR_NOTHING = {"image": NO_CUSTOM_IMAGE}
 
 TODAY, OF_0_3 = SubmitRequest.__name__, SubmitRequest03.__name__
 _KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl you@example.org"
@@ -105,6 +105,7 @@ def _read(body: SubmitRequest, client_version: str) -> ReserveRequest:
         ssh_public_keys=tuple(body.ssh_public_keys),
         github_user=body.github_user or "",
         client_version=client_version if body.client_version is None else body.client_version,
+        disk=WantedDisk(NO_DISK if body.no_persistent_disk else body.disk_name or "", body.disk_size_gb),
     )
 
 

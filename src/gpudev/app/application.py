@@ -9,6 +9,7 @@ from gpudev.app.admin import Admin
 from gpudev.app.admit import Admit
 from gpudev.app.aws_login import AwsLogin
 from gpudev.app.cancel import Cancel
+from gpudev.app.disks import OwnDisks
 from gpudev.app.find import Find, FindOperation
 from gpudev.app.follow import EventHub, Follow
 from gpudev.app.key_uses import KeyUses
@@ -34,6 +35,7 @@ class Application:
     find_operation: FindOperation
     cancel: Cancel
     follow: Follow
+    disks: OwnDisks
     list_jobs: ListJobs
     authenticate: Authenticate
     admit: Admit

@@ -19,8 +19,10 @@ from gpudev.api.service import make_service
 from gpudev.app.admin import Admin
 from gpudev.app.application import Application
 from gpudev.app.cancel import Cancel
+from gpudev.app.disks import OwnDisks
 from gpudev.app.find import Find, FindOperation
 from gpudev.app.follow import EventHub, Follow
+from gpudev.app.homes import DiskDesk
 from gpudev.app.jobs_of import JobsOf
 from gpudev.app.let_in import FindWhomToLetIn
 from gpudev.app.list_jobs import ListJobs
@@ -29,6 +31,7 @@ from gpudev.app.reserve import Reserve
 from gpudev.app.sealing import SealAudit
 from gpudev.bootstrap.access import make_admit, make_key_uses, make_keys, make_login_guard
 from gpudev.bootstrap.aws_login import make_aws_login
+from gpudev.bootstrap.disks import make_listings
 from gpudev.bootstrap.foundation import (
     Stores,
     SystemClock,
@@ -90,7 +93,8 @@ def make_application(settings: Settings, stores: Stores) -> Application:
     admit = make_admit(settings, authenticate, key_uses, clock)
     jobs_of = JobsOf(stores.users, stores.audit)
     return Application(
-        reserve=Reserve(stores.reservations, catalogue, find_whom_to_let_in, clock),
+        reserve=Reserve(stores.reservations, catalogue, find_whom_to_let_in, DiskDesk(stores.disks), clock),
+        disks=OwnDisks(stores.disks, clock, make_listings(settings)),
         find=Find(stores.reservations, stores.audit, admit),
         find_operation=FindOperation(stores.operations),
         cancel=Cancel(stores.operations, clock),

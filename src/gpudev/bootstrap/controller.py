@@ -7,15 +7,20 @@ import os
 import signal
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from gpudev.adapters.local.cluster import LocalCluster, LocalClusterConfig
 from gpudev.adapters.local.control_plane.readiness import tell_ready
 from gpudev.app.controllers.admission import AdmissionController
+from gpudev.app.controllers.disks import DiskController, Surroundings
 from gpudev.app.controllers.execute import Executor, FaultPoint, no_fault
 from gpudev.app.controllers.pruning import Pruning
+from gpudev.app.controllers.execute_disk import DiskExecutor
 from gpudev.app.controllers.reservations import ReservationController, Rules
 from gpudev.app.controllers.run import Controllers, Sources
+from gpudev.app.controllers.run_disks import DiskControllers, DiskSources
+from gpudev.bootstrap.disks import make_listings, open_volumes
 from gpudev.bootstrap.foundation import (
     Stores,
     SystemClock,
@@ -29,8 +34,10 @@ from gpudev.bootstrap.foundation import (
 from gpudev.domain.catalogue import Catalogue
 from gpudev.domain.errors import Invalid, StoreUnavailable
 from gpudev.domain.expiry import TimePolicy
+from gpudev.domain.plans.disk_observation import DiskPolicy
 from gpudev.ports.clock import Clock
 from gpudev.ports.cluster import Cluster
+from gpudev.ports.volumes import Volumes
 from gpudev.settings import Settings
 
 _DATABASE_RETRY_SECONDS = 0.02
@@ -47,11 +54,14 @@ async def _serve_controller(settings: Settings) -> None:
         await _wait_for_schema(stores)
         await claim_database(settings, stores)
         await stores.gpu_types.sync(offered_catalogue(settings).types)
-        async with _open_cluster(settings) as cluster:
+        async with _open_cluster(settings) as cluster, open_volumes(settings, SystemClock()) as volumes:
             # The cluster's lock makes this the only controller, so no lease can be anybody's.
             await stores.reservations.take_over(SystemClock().now())
+            await stores.disks.take_over(SystemClock().now())
             known = await read_known_catalogue(settings, stores)
-            controllers, admission = make_controllers(settings, stores, cluster, known, SystemClock())
+            controllers, admission = make_controllers(
+                settings, stores, Backends(cluster, volumes), known, SystemClock()
+            )
             for gpu_type in offered_catalogue(settings).by_name:
                 await admission.turn(gpu_type)
             tell_ready(settings.process.ready_fd)
@@ -62,9 +72,18 @@ async def _serve_controller(settings: Settings) -> None:
                 pruning.cancel()
 
 
+@dataclass(frozen=True, slots=True)
+class Backends:
+    """Where dev servers run, and where their disks are."""
+
+    cluster: Cluster
+    volumes: Volumes
+
+
 def make_controllers(
-    settings: Settings, stores: Stores, cluster: Cluster, known: Catalogue, clock: Clock
+    settings: Settings, stores: Stores, backends: Backends, known: Catalogue, clock: Clock
 ) -> tuple[Controllers, AdmissionController]:
+    cluster = backends.cluster
     policy = TimePolicy(grace=settings.time.grace, start_limit=settings.time.start_limit)
     rules = Rules(known, policy)
     fault_point = make_fault_point(settings.process.fault_file)
@@ -74,8 +93,19 @@ def make_controllers(
     )
     offered = tuple(offered_catalogue(settings).by_name)
     sources = Sources(stores.reservations, stores.admissions, stores.signals, cluster, clock, offered)
-    reservations = ReservationController(stores.queue, executor, rules)
-    return Controllers(reservations, admission, sources), admission
+    reservations = ReservationController(stores.queue, executor, rules, stores.disks)
+    disks = make_disk_controller(settings, stores, backends, clock)
+    disk_controllers = DiskControllers(disks, DiskSources(stores.disks, stores.signals, clock))
+    return Controllers(reservations, admission, sources, disk_controllers), admission
+
+
+def make_disk_controller(
+    settings: Settings, stores: Stores, backends: Backends, clock: Clock
+) -> DiskController:
+    fault_point = make_fault_point(settings.process.fault_file)
+    executor = DiskExecutor(stores.disks, backends.volumes, make_listings(settings), fault_point)
+    around = Surroundings(stores.reservations, backends.cluster, clock, DiskPolicy())
+    return DiskController(stores.disk_queue, executor, around)
 
 
 async def read_known_catalogue(settings: Settings, stores: Stores) -> Catalogue:

@@ -18,6 +18,7 @@ from gpudev.adapters.postgres.admissions import PostgresAdmissions
 from gpudev.adapters.postgres.api_keys import PostgresApiKeys, PostgresLoginFailures
 from gpudev.adapters.postgres.audit import PostgresAuditLog
 from gpudev.adapters.postgres.github_bindings import PostgresGitHubBindings
+from gpudev.adapters.postgres.disks import PostgresDisks
 from gpudev.adapters.postgres.github_keys import PostgresGitHubKeys
 from gpudev.adapters.postgres.gpu_types import PostgresGpuTypes
 from gpudev.adapters.postgres.health import PostgresHealth
@@ -26,7 +27,7 @@ from gpudev.adapters.postgres.identities import PostgresIdentities
 from gpudev.adapters.postgres.leftovers import PostgresLeftovers
 from gpudev.adapters.postgres.migrate import migrate
 from gpudev.adapters.postgres.operations import PostgresOperations
-from gpudev.adapters.postgres.pgmq import PgmqQueue
+from gpudev.adapters.postgres.pgmq import PgmqDiskQueue, PgmqQueue
 from gpudev.adapters.postgres.pool import Database, connect
 from gpudev.adapters.postgres.reservations import PostgresReservations
 from gpudev.adapters.postgres.signals import PostgresSignals
@@ -62,6 +63,8 @@ class Stores:
     audit: PostgresAuditLog
     leftovers: PostgresLeftovers
     queue: PgmqQueue
+    disks: PostgresDisks
+    disk_queue: PgmqDiskQueue
     signals: PostgresSignals
     health: PostgresHealth
     history: PostgresHistory | None = None
@@ -85,6 +88,8 @@ class Stores:
             audit=PostgresAuditLog(database),
             leftovers=PostgresLeftovers(database),
             queue=PgmqQueue(database),
+            disks=PostgresDisks(database),
+            disk_queue=PgmqDiskQueue(database),
             signals=PostgresSignals(database.dsn),
             health=PostgresHealth(database),
             history=PostgresHistory(reservations, PostgresReservations(replica)) if replica else None,

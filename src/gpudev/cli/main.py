@@ -19,6 +19,7 @@ COMMANDS = {
     "show": Entry("gpudev.cli.commands.show", "Show one reservation."),
     "connect": Entry("gpudev.cli.commands.connect", "Open a shell on a dev server (also: ssh)."),
     "cancel": Entry("gpudev.cli.commands.cancel", "End reservations and give their GPUs back."),
+    "disk": Entry("gpudev.cli.commands.disk", "Keep your files: list, make, copy and delete disks."),
     "avail": Entry("gpudev.cli.commands.avail", "Show which GPUs are free (also: availability)."),
     "queue": Entry("gpudev.cli.commands.queue", "Show who waits for GPUs, and until when."),
     "status": Entry("gpudev.cli.commands.status", "Show the whole cluster at a glance."),

@@ -63,8 +63,8 @@ MOVES: Mapping[DiskState, frozenset[DiskState]] = MappingProxyType(
         DiskState.AVAILABLE: frozenset({DiskState.ATTACHING, DiskState.SNAPSHOTTING, DiskState.SOFT_DELETED}),
         # Back at once if its reservation went before a server could have it.
         DiskState.ATTACHING: frozenset({DiskState.IN_USE, DiskState.AVAILABLE}),
-        DiskState.IN_USE: frozenset({DiskState.RELEASING}),
         # Available without a snapshot only if the volume is gone: then there is nothing to take one of.
+        DiskState.IN_USE: frozenset({DiskState.RELEASING, DiskState.AVAILABLE}),
         DiskState.RELEASING: frozenset({DiskState.SNAPSHOTTING, DiskState.AVAILABLE}),
         DiskState.SNAPSHOTTING: frozenset({DiskState.AVAILABLE}),
         DiskState.SOFT_DELETED: frozenset({DiskState.AVAILABLE, DiskState.PURGING}),

@@ -18,8 +18,8 @@
     │   ├── IdentityUnavailable
     │   ├── KeysUnavailable
     │   ├── StorageUnavailable
+    │   ├── StorageRefused   the storage answers, and will not: an operator has to do something first
     │   └── NoCapacity       the cluster answers, and there is no room
-    ├── StorageRefused       the storage answers, and will not: an operator has to do something
     ├── Stale                somebody else moved first; drop the result and look again
     └── Defect               an error of ours
 
@@ -123,12 +123,12 @@ class StorageUnavailable(Unavailable):
     default_code = "storage_unavailable"
 
 
+class StorageRefused(Unavailable):
+    default_code = "storage_refused"
+
+
 class NoCapacity(Unavailable):
     default_code = "no_capacity"
-
-
-class StorageRefused(GpuDevError):
-    default_code = "storage_refused"
 
 
 class Stale(GpuDevError):

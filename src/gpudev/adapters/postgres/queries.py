@@ -19,6 +19,8 @@ NOUNS = (
     "admissions",
     "api_keys",
     "audit",
+    "disk_queue",
+    "disks",
     "github_bindings",
     "github_keys",
     "gpu_types",

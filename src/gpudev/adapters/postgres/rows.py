@@ -7,6 +7,7 @@ from operator import itemgetter
 from typing import Any, cast
 
 from gpudev.adapters.postgres.pool import Row
+from gpudev.domain.disk import DiskId
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import ReservationId, UserId
 from gpudev.domain.reservation import Event, EventKind, Reason, Reservation
@@ -33,6 +34,9 @@ _FIELDS: Mapping[str, Callable[[Row], Any]] = {
     "client_version": itemgetter("cli_version"),
     "github_user": itemgetter("github_user"),
     "warning": itemgetter("warning"),
+    "disk_id": lambda row: DiskId(str(row["disk_id"])) if row["disk_id"] else None,
+    "disk_name": itemgetter("disk_name"),
+    "volume_id": itemgetter("ebs_volume_id"),
     "node": itemgetter("node_name"),
     "address": lambda row: SshAddress(row["node_ip"], row["node_port"]) if row["node_ip"] else None,
     "host_keys": lambda row: tuple(row["ssh_host_keys"]),

@@ -11,6 +11,7 @@ from typing import assert_never
 
 from gpudev.app.controllers.reservations import Rules
 from gpudev.domain.capacity import list_shown
+from gpudev.domain.names import ReservationId
 from gpudev.domain.plans.actions import Record, SetQueuePlaces
 from gpudev.domain.plans.admission import Observation, plan_admission, predict_availability
 from gpudev.domain.reservation import Reservation
@@ -31,14 +32,17 @@ class AdmissionController:
 
     async def turn(self, gpu_type: str) -> None:
         async with self.admissions.lock(gpu_type) as transaction:
-            seen = self._observe(gpu_type, await transaction.read())
+            rows = await transaction.read()
+            seen = self._observe(gpu_type, rows, await transaction.list_disk_busy())
             plan = plan_admission(seen)
             for action in plan:
                 await self._record(transaction, action)
         availability = predict_availability(seen, plan)
         await self.gpu_types.set_availability(availability, self.name, self.clock.now())
 
-    def _observe(self, gpu_type: str, rows: tuple[Reservation, ...]) -> Observation:
+    def _observe(
+        self, gpu_type: str, rows: tuple[Reservation, ...], disk_busy: frozenset[ReservationId]
+    ) -> Observation:
         snapshot = self.cluster.snapshot()
         holders = tuple(row for row in rows if row.holds_room)
         return Observation(
@@ -49,6 +53,7 @@ class AdmissionController:
             shown=list_shown(holders, snapshot.servers),
             policy=self.rules.policy,
             now=self.clock.now(),
+            disk_busy=disk_busy,
         )
 
     async def _record(self, transaction: AdmissionTransaction, action: Record | SetQueuePlaces) -> None:

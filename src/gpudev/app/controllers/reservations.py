@@ -12,13 +12,16 @@ import structlog
 
 from gpudev.app.controllers.execute import Executor
 from gpudev.domain.catalogue import Catalogue
+from gpudev.domain.disk import Disk
 from gpudev.domain.errors import Stale, Unavailable
 from gpudev.domain.expiry import TimePolicy
+from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import ReservationId
 from gpudev.domain.plans.actions import LookAgain
 from gpudev.domain.plans.reservation import Observation, Plan, end_with_defect, plan_reservation
 from gpudev.domain.reservation import Operation, Reservation
 from gpudev.domain.server import ObservedServer
+from gpudev.ports.disks import Disks
 from gpudev.ports.queue import MessageQueue
 from gpudev.ports.store import Claim
 
@@ -44,8 +47,9 @@ class Rules:
 
 
 class ReservationController:
-    def __init__(self, queue: MessageQueue, executor: Executor, rules: Rules) -> None:
+    def __init__(self, queue: MessageQueue, executor: Executor, rules: Rules, disks: Disks) -> None:
         self._queue = queue
+        self._disks = disks
         self._executor = executor
         self._rules = rules
         self._reservations = executor.reservations
@@ -120,7 +124,14 @@ class ReservationController:
             gpu_type=self._rules.catalogue.get(reservation.gpu_type),
             policy=self._rules.policy,
             now=self._clock.now(),
+            disk=await self._find_disk(reservation),
         )
+
+    async def _find_disk(self, reservation: Reservation) -> Disk | None:
+        """Only for the server that is still to be made: afterwards the disk has its own controller."""
+        if reservation.disk_id is None or reservation.status is not Status.PREPARING:
+            return None
+        return await self._disks.get(reservation.disk_id)
 
     async def _find_server(self, reservation: Reservation) -> ObservedServer | None:
         """From the cluster's view; that a server is not there is believed only after a fresh read."""

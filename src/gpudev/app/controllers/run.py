@@ -14,6 +14,7 @@ from typing import assert_never
 from gpudev.app.controllers.admission import AdmissionController
 from gpudev.app.controllers.loop import Loop
 from gpudev.app.controllers.reservations import ReservationController
+from gpudev.app.controllers.run_disks import DiskControllers
 from gpudev.domain.errors import StoreUnavailable
 from gpudev.domain.names import ReservationId
 from gpudev.ports.clock import Clock
@@ -42,9 +43,14 @@ class Sources:
 
 class Controllers:
     def __init__(
-        self, reservations: ReservationController, admission: AdmissionController, sources: Sources
+        self,
+        reservations: ReservationController,
+        admission: AdmissionController,
+        sources: Sources,
+        disks: DiskControllers,
     ) -> None:
         self._controller = reservations
+        self._disks = disks
         self._sources = sources
         self._turns = Loop("reservations", reservations.turn, concurrency=_TURNS_AT_ONCE)
         self._passes = Loop("admission", admission.turn, concurrency=2)
@@ -57,13 +63,15 @@ class Controllers:
         sources = (self._hear_signals(), self._watch_cluster(), self._sweep_turns(), self._sweep_queue())
         async with asyncio.TaskGroup() as group:
             hints = [group.create_task(source) for source in sources]
-            await asyncio.wait([group.create_task(self._turns.run()), group.create_task(self._passes.run())])
+            loops = (self._turns.run(), self._passes.run(), self._disks.run())
+            await asyncio.wait([group.create_task(loop) for loop in loops])
             for hint in hints:
                 hint.cancel()
 
     def stop(self) -> None:
         self._turns.stop()
         self._passes.stop()
+        self._disks.stop()
 
     async def _hear_signals(self) -> None:
         channels = (Channel.MESSAGES, Channel.TURN, Channel.ADMISSION)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpudev.domain.disk import Disk, DiskEvent, DiskEventKind, DiskState, move
+from gpudev.domain.disk import Disk, DiskEventKind, DiskState, move
 from gpudev.domain.names import id8
 from gpudev.domain.plans.disk_actions import CreateSnapshot, CreateVolume, RecordDisk
 from gpudev.domain.plans.disk_observation import DiskObservation, DiskPlan, describe_lost, note_problem
@@ -70,8 +70,7 @@ def _plan_return(seen: DiskObservation) -> DiskPlan:
     if seen.has_server:
         return (seen.look_again(),)
     after = move(seen.disk, DiskState.AVAILABLE, reservation_id=None)
-    event = DiskEvent(DiskEventKind.RELEASED, "Given back before it was used.", seen.now)
-    return (RecordDisk(seen.disk, after, event),)
+    return (seen.record(after, DiskEventKind.RELEASED, "Given back before it was used."),)
 
 
 def _plan_foreign_hold(seen: DiskObservation, volume: ObservedVolume) -> DiskPlan:
@@ -96,7 +95,7 @@ def _make_ready(seen: DiskObservation, volume: ObservedVolume) -> RecordDisk:
     )
     reservation = id8(seen.disk.reservation_id) if seen.disk.reservation_id else ""
     message = f"Volume {volume.volume_id} is ready for reservation {reservation}."
-    return RecordDisk(seen.disk, after, DiskEvent(DiskEventKind.ATTACHED, message, seen.now))
+    return seen.record(after, DiskEventKind.ATTACHED, message)
 
 
 def _plan_move(seen: DiskObservation, volume: ObservedVolume) -> DiskPlan:
@@ -143,7 +142,7 @@ def _plan_new_volume(seen: DiskObservation, source: ObservedSnapshot) -> DiskPla
         return note_problem(seen, *describe_failed(target))
     after = replace(disk, volume_id=target.volume_id, zone=target.zone, is_dirty=False, problem="")
     message = f"Moved from {disk.zone or 'elsewhere'} to {target.zone} by snapshot {source.snapshot_id}."
-    return (RecordDisk(disk, after, DiskEvent(DiskEventKind.MOVED, message, seen.now)),)
+    return (seen.record(after, DiskEventKind.MOVED, message),)
 
 
 def _move_token(disk: Disk) -> str:

@@ -6,6 +6,7 @@ The two that destroy data cannot be made without a proof that covers what they d
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import assert_never
 
 from gpudev.domain.disk import Disk, DiskEvent, SnapshotId, VolumeId
@@ -93,6 +94,7 @@ class RecordDisk:
 
     before: Disk
     after: Disk
+    at: datetime
     event: DiskEvent | None = None
     outcomes: tuple[OperationOutcome, ...] = ()
     snapshots: tuple[ObservedSnapshot, ...] | None = None

@@ -50,6 +50,9 @@ class DiskObservation:
     def look_again(self) -> LookAgain:
         return LookAgain(self.now + self.policy.recheck)
 
+    def record(self, after: Disk, kind: DiskEventKind, message: str) -> RecordDisk:
+        return RecordDisk(self.disk, after, self.now, DiskEvent(kind, message, self.now))
+
 
 def snapshot_token(disk: Disk) -> str:
     return f"{disk.id}/{disk.snapshot_number}"
@@ -61,8 +64,7 @@ def note_problem(seen: DiskObservation, sentence: str, advice: str) -> DiskPlan:
     later = LookAgain(seen.now + seen.policy.retry)
     if seen.disk.problem == problem:
         return (later,)
-    event = DiskEvent(DiskEventKind.PROBLEM, problem, seen.now)
-    return (RecordDisk(seen.disk, replace(seen.disk, problem=problem), event), later)
+    return (seen.record(replace(seen.disk, problem=problem), DiskEventKind.PROBLEM, problem), later)
 
 
 def describe_lost(disk: Disk, holdings: Holdings) -> tuple[str, str]:

@@ -14,7 +14,6 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from gpudev.domain.disk import (
-    DiskEvent,
     DiskEventKind,
     DiskOperation,
     DiskOperationKind,
@@ -61,8 +60,8 @@ def _plan_creating(seen: DiskObservation) -> DiskPlan:
         source_disk_id=None,
         is_dirty=is_copy,
     )
-    event = DiskEvent(DiskEventKind.CREATED, f"Volume {volume.volume_id} is ready.", seen.now)
-    return (RecordDisk(seen.disk, after, event, outcomes=_done(seen)),)
+    record = seen.record(after, DiskEventKind.CREATED, f"Volume {volume.volume_id} is ready.")
+    return (replace(record, outcomes=_done(seen)),)
 
 
 def _plan_attaching(seen: DiskObservation) -> DiskPlan:
@@ -79,7 +78,7 @@ def _plan_available(seen: DiskObservation) -> DiskPlan:
     if growth := _plan_growth(seen):
         return growth
     if seen.operations:
-        return (RecordDisk(seen.disk, seen.disk, outcomes=_done(seen)),)
+        return (RecordDisk(seen.disk, seen.disk, seen.now, outcomes=_done(seen)),)
     return (*_plan_replaced(seen), *_plan_pruning(seen))
 
 
@@ -93,9 +92,9 @@ def _plan_growth(seen: DiskObservation) -> DiskPlan:
         return note_problem(seen, *describe_lost(disk, seen.holdings))
     if volume is not None and volume.size_gb < wanted:
         return (GrowVolume(volume.volume_id, wanted), seen.look_again())
-    event = DiskEvent(DiskEventKind.GROWN, f"It has {wanted} GB now.", seen.now)
     after = replace(disk, size_gb=max(wanted, disk.size_gb), problem="")
-    return (RecordDisk(disk, after, event, outcomes=_done(seen)),)
+    record = seen.record(after, DiskEventKind.GROWN, f"It has {wanted} GB now.")
+    return (replace(record, outcomes=_done(seen)),)
 
 
 def _plan_retagging(seen: DiskObservation) -> DiskPlan:
@@ -135,18 +134,19 @@ def _plan_soft_deleted(seen: DiskObservation) -> DiskPlan:
     if retagging := _plan_retagging(seen):
         return retagging
     if seen.operations:
-        return (RecordDisk(disk, disk, outcomes=_done(seen)),)
+        return (RecordDisk(disk, disk, seen.now, outcomes=_done(seen)),)
     if is_purgeable(disk, seen.now):
-        event = DiskEvent(DiskEventKind.PURGED, "The time to have it back is over.", seen.now)
-        return (RecordDisk(disk, move(disk, DiskState.PURGING), event),)
+        message = "The time to have it back is over."
+        return (seen.record(move(disk, DiskState.PURGING), DiskEventKind.PURGED, message),)
     return (LookAgain(disk.delete_date),) if disk.delete_date else ()
 
 
 def _plan_purging(seen: DiskObservation) -> DiskPlan:
     """A volume that a machine has is left alone even now."""
     if not seen.holdings.volumes and not seen.holdings.snapshots:
-        event = DiskEvent(DiskEventKind.PURGED, "Nothing of it is left.", seen.now)
-        return (RecordDisk(seen.disk, move(seen.disk, DiskState.PURGED), event, snapshots=()),)
+        purged = move(seen.disk, DiskState.PURGED)
+        record = seen.record(purged, DiskEventKind.PURGED, "Nothing of it is left.")
+        return (replace(record, snapshots=()),)
     if held := [volume for volume in seen.holdings.volumes if volume.attached_to]:
         return note_problem(
             seen,

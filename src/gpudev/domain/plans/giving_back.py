@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpudev.domain.disk import DiskEvent, DiskEventKind, DiskState, move
+from gpudev.domain.disk import DiskEventKind, DiskState, move
 from gpudev.domain.names import id8
 from gpudev.domain.plans.actions import LookAgain
 from gpudev.domain.plans.disk_actions import CreateSnapshot, KeepListing, RecordDisk
@@ -27,8 +27,7 @@ def plan_in_use(seen: DiskObservation) -> DiskPlan:
         return ()
     after = move(seen.disk, DiskState.RELEASING, released_at=seen.now)
     whose = id8(seen.disk.reservation_id) if seen.disk.reservation_id else "its reservation"
-    event = DiskEvent(DiskEventKind.RELEASED, f"Reservation {whose} is over.", seen.now)
-    return (RecordDisk(seen.disk, after, event),)
+    return (seen.record(after, DiskEventKind.RELEASED, f"Reservation {whose} is over."),)
 
 
 def plan_releasing(seen: DiskObservation) -> DiskPlan:
@@ -38,8 +37,7 @@ def plan_releasing(seen: DiskObservation) -> DiskPlan:
     if seen.has_server or volume.attached_to:
         return _plan_hold(seen, volume.attached_to or "its dev server")
     after = move(seen.disk, DiskState.SNAPSHOTTING, snapshot_number=seen.disk.snapshot_number + 1)
-    event = DiskEvent(DiskEventKind.SNAPSHOT, f"A snapshot of {volume.volume_id} begins.", seen.now)
-    return (RecordDisk(seen.disk, after, event),)
+    return (seen.record(after, DiskEventKind.SNAPSHOT, f"A snapshot of {volume.volume_id} begins."),)
 
 
 def plan_snapshotting(seen: DiskObservation) -> DiskPlan:
@@ -81,8 +79,10 @@ def _plan_another(seen: DiskObservation, failed: ObservedSnapshot) -> DiskPlan:
         "Another is made. Operator: if that goes on, look at the storage's limits and keys."
     )
     after = replace(seen.disk, snapshot_number=seen.disk.snapshot_number + 1, problem=problem)
-    event = DiskEvent(DiskEventKind.PROBLEM, problem, seen.now)
-    return (RecordDisk(seen.disk, after, event), LookAgain(seen.now + seen.policy.retry))
+    return (
+        seen.record(after, DiskEventKind.PROBLEM, problem),
+        LookAgain(seen.now + seen.policy.retry),
+    )
 
 
 def _make_free(seen: DiskObservation, snapshot: ObservedSnapshot) -> RecordDisk:
@@ -95,12 +95,12 @@ def _make_free(seen: DiskObservation, snapshot: ObservedSnapshot) -> RecordDisk:
         snapshot_count=len(completed),
         last_snapshot_at=snapshot.started_at,
     )
-    event = DiskEvent(DiskEventKind.SNAPSHOT, f"Snapshot {snapshot.snapshot_id} is complete.", seen.now)
-    return RecordDisk(seen.disk, after, event, snapshots=completed)
+    message = f"Snapshot {snapshot.snapshot_id} is complete."
+    return replace(seen.record(after, DiskEventKind.SNAPSHOT, message), snapshots=completed)
 
 
 def _plan_lost(seen: DiskObservation) -> DiskPlan:
     """There is nothing to take a snapshot of. The row goes on naming the volume, so none is made instead."""
     problem = " ".join(describe_lost(seen.disk, seen.holdings))
     after = move(seen.disk, DiskState.AVAILABLE, reservation_id=None, problem=problem)
-    return (RecordDisk(seen.disk, after, DiskEvent(DiskEventKind.PROBLEM, problem, seen.now)),)
+    return (seen.record(after, DiskEventKind.PROBLEM, problem),)

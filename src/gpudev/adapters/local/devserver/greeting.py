@@ -8,6 +8,7 @@ from gpudev.adapters.local.devserver.environment import Account, is_simulated
 from gpudev.adapters.local.record import Record
 from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.domain.names import id8
+from gpudev.domain.server import ServerSpec
 
 
 def compose_greeting(record: Record, account: Account, isolation: Isolation) -> str:
@@ -17,13 +18,21 @@ def compose_greeting(record: Record, account: Account, isolation: Isolation) -> 
             f"gpu-dev: {spec.reservation_name} ({id8(spec.reservation_id)}) of {spec.username}",
             f"  GPUs       {_describe_gpus(record)}",
             f"  Length     {_describe_length(spec.duration)} from its start",
-            f"  Home       {account.home} stays on the host's disk; the next reservation has its own",
+            f"  Home       {_describe_home(spec, account)}",
             f"  Scratch    {account.workspace} goes when the reservation ends",
             f"  Isolation  {isolation.sentence}",
             *(["  Root       There is no sudo here."] if isolation is Isolation.BUBBLEWRAP else []),
+            *([f"  Note       {spec.notice}"] if spec.notice else []),
             "",
         ]
     )
+
+
+def _describe_home(spec: ServerSpec, account: Account) -> str:
+    if spec.home is None:
+        return f"{account.home} is not kept as a disk; the next reservation has its own"
+    size = f"{spec.home.size_gb} GB asked for, not enforced here"
+    return f'{account.home} is your disk "{spec.home.disk_name}" ({size}); it outlives the reservation'
 
 
 def _describe_gpus(record: Record) -> str:

@@ -24,6 +24,7 @@ from gpudev.adapters.local.devserver.greeting import compose_greeting
 from gpudev.adapters.local.devserver.homes import prepare_home, prepare_workspace
 from gpudev.adapters.local.devserver.order import SERVING, OrderDescriptors, StartOrder
 from gpudev.adapters.local.devserver.sessions import SessionSettings
+from gpudev.adapters.local.disks.folders import home_of_volume
 from gpudev.adapters.local.ending import end_server
 from gpudev.adapters.local.processes import linux
 from gpudev.adapters.local.processes.descendants import end_descendants
@@ -32,7 +33,7 @@ from gpudev.adapters.local.record import Record, ServerProcesses
 from gpudev.adapters.local.records import Records, ServerFiles
 from gpudev.adapters.local.sandbox.holder import Namespaces, enter_sandbox, start_holder
 from gpudev.adapters.local.sandbox.isolation import Isolation
-from gpudev.adapters.local.sandbox.sandbox import HOME, WORKSPACE, Sandbox, choose_user_id
+from gpudev.adapters.local.sandbox.sandbox import HOME, WORKSPACE, Sandbox, choose_owner
 from gpudev.domain.errors import Defect
 from gpudev.domain.server import LOGIN
 
@@ -53,7 +54,7 @@ def keep(order: StartOrder, descriptors: OrderDescriptors) -> int:
     record = files.find_record()
     if record is None:
         raise Defect(f"There is no record of the dev server {order.id8}.")
-    home = records.home_of(order.id8)
+    home = _choose_home(order, record, records)
     if order.isolation is Isolation.BUBBLEWRAP:
         return _keep_sandboxed(order, descriptors, record, files, home)
     return _keep_plain(descriptors, record, files, home)
@@ -112,6 +113,12 @@ def _keep_plain(descriptors: OrderDescriptors, record: Record, files: ServerFile
     return 0
 
 
+def _choose_home(order: StartOrder, record: Record, records: Records) -> Path:
+    """The disk's, or one of this server's own."""
+    disk = record.spec.home
+    return home_of_volume(order.state_dir, disk.volume_id) if disk else records.home_of(order.id8)
+
+
 class _Gate:
     """Keeps the SSH server waiting until it is written down, and from ever serving if that fails."""
 
@@ -141,7 +148,7 @@ def _stop(_signal: int, _frame: object) -> None:
 def _plan_sandbox(order: StartOrder, record: Record, files: ServerFiles, home: Path) -> Sandbox:
     return Sandbox(
         name=record.spec.name,
-        user_id=choose_user_id(order.id8),
+        user_id=choose_owner(home, order.id8),
         shell=choose_shell(),
         home=home,
         workspace=files.workspace,

@@ -54,6 +54,15 @@ def choose_user_id(id8: str) -> int:
     return _FIRST_HOST_USER | int(id8, 16) % _FIRST_HOST_USER
 
 
+def choose_owner(home: Path, id8: str) -> int:
+    """The user id of whoever owns the home already: a disk keeps its owner from server to server.
+
+    So nothing on it has to change hands, however big it is.
+    """
+    own = home.stat().st_uid if home.exists() else 0
+    return own if own >= _FIRST_HOST_USER else choose_user_id(id8)
+
+
 def etc_files(sandbox: Sandbox) -> Mapping[str, str]:
     """Files of /etc that differ in the sandbox: its user and its host name."""
     user = sandbox.user_id

@@ -9,6 +9,7 @@ from gpudev.app.admin import Admin
 from gpudev.app.admit import Admit
 from gpudev.app.aws_login import AwsLogin
 from gpudev.app.cancel import Cancel
+from gpudev.app.disk_figures import ShowDiskFigures
 from gpudev.app.disks import OwnDisks
 from gpudev.app.find import Find, FindOperation
 from gpudev.app.follow import EventHub, Follow
@@ -17,6 +18,7 @@ from gpudev.app.keys import Keys
 from gpudev.app.list_jobs import ListJobs
 from gpudev.app.login import Authenticate, LocalLogin
 from gpudev.app.login_guard import LoginGuard
+from gpudev.app.reconcile_disks import ReconcileDisks
 from gpudev.app.reserve import Reserve
 from gpudev.app.sealing import SealAudit
 from gpudev.domain.catalogue import Catalogue
@@ -36,6 +38,8 @@ class Application:
     cancel: Cancel
     follow: Follow
     disks: OwnDisks
+    reconcile_disks: ReconcileDisks
+    disk_figures: ShowDiskFigures
     list_jobs: ListJobs
     authenticate: Authenticate
     admit: Admit

@@ -10,6 +10,7 @@ import asyncio
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from gpudev.app.caller import Caller
 from gpudev.domain import disk as rules
@@ -33,7 +34,6 @@ from gpudev.ports.disks import Disks, StoredDiskOperation, StoredSnapshot
 from gpudev.ports.listings import Listings
 
 _TRIES = 5
-_RENAME_SECONDS = 10.0
 _POLL_SECONDS = 0.02
 
 
@@ -59,6 +59,8 @@ class OwnDisks:
     disks: Disks
     clock: Clock
     listings: Listings | None = None
+    rename_patience: timedelta = timedelta(seconds=10)
+    """How long the answer to a rename waits for volume and snapshots to say the new name."""
 
     async def list_all(self, caller: Caller, *, is_deleted: bool = False) -> tuple[Disk, ...]:
         return await self.disks.list_of(caller.user_id, is_deleted=is_deleted)
@@ -166,6 +168,11 @@ class OwnDisks:
             return Content("", f"There is no file listing of snapshot {taken.snapshot_id}.", taken)
         return Content(found.text, _describe(taken), taken)
 
+    async def list_problems(self) -> list[str]:
+        """Of everybody's disks: those that cannot go on."""
+        stuck = await self.disks.list_stuck()
+        return [f'Disk "{disk.name}" of {disk.username}: {disk.problem}' for disk in stuck]
+
     async def get_operation(self, caller: Caller, text: str) -> StoredDiskOperation:
         try:
             operation_id = OperationId(str(uuid.UUID(text)))
@@ -208,7 +215,7 @@ class OwnDisks:
 
     async def _wait_for(self, operation_id: OperationId) -> bool:
         """A rename is answered with what it did, so it is waited for: moments, as a rule."""
-        for _ in range(round(_RENAME_SECONDS / _POLL_SECONDS)):
+        for _ in range(round(self.rename_patience.total_seconds() / _POLL_SECONDS)):
             operation = await self.disks.get_operation(operation_id, None)
             if operation.status is not OperationStatus.REQUESTED:
                 return operation.status is OperationStatus.DONE

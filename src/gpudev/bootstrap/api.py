@@ -19,6 +19,7 @@ from gpudev.api.service import make_service
 from gpudev.app.admin import Admin
 from gpudev.app.application import Application
 from gpudev.app.cancel import Cancel
+from gpudev.app.disk_figures import ShowDiskFigures
 from gpudev.app.disks import OwnDisks
 from gpudev.app.find import Find, FindOperation
 from gpudev.app.follow import EventHub, Follow
@@ -31,7 +32,7 @@ from gpudev.app.reserve import Reserve
 from gpudev.app.sealing import SealAudit
 from gpudev.bootstrap.access import make_admit, make_key_uses, make_keys, make_login_guard
 from gpudev.bootstrap.aws_login import make_aws_login
-from gpudev.bootstrap.disks import make_listings
+from gpudev.bootstrap.disks import make_listings, read_volumes
 from gpudev.bootstrap.foundation import (
     Stores,
     SystemClock,
@@ -42,6 +43,7 @@ from gpudev.bootstrap.foundation import (
     read_fleet,
 )
 from gpudev.bootstrap.metrics import serve_metrics
+from gpudev.bootstrap.reconciliation import make_reconciliation
 from gpudev.bootstrap.workers import run_workers
 from gpudev.settings import Settings
 
@@ -95,6 +97,8 @@ def make_application(settings: Settings, stores: Stores) -> Application:
     return Application(
         reserve=Reserve(stores.reservations, catalogue, find_whom_to_let_in, DiskDesk(stores.disks), clock),
         disks=OwnDisks(stores.disks, clock, make_listings(settings)),
+        reconcile_disks=make_reconciliation(settings, stores, read_volumes(settings, clock)),
+        disk_figures=ShowDiskFigures(stores.disk_ledger, stores.health),
         find=Find(stores.reservations, stores.audit, admit),
         find_operation=FindOperation(stores.operations),
         cancel=Cancel(stores.operations, clock),

@@ -31,6 +31,7 @@ from gpudev.bootstrap.foundation import (
     open_stores,
     read_fleet,
 )
+from gpudev.bootstrap.reconciliation import make_reconciliation
 from gpudev.domain.catalogue import Catalogue
 from gpudev.domain.errors import Invalid, StoreUnavailable
 from gpudev.domain.expiry import TimePolicy
@@ -95,7 +96,12 @@ def make_controllers(
     sources = Sources(stores.reservations, stores.admissions, stores.signals, cluster, clock, offered)
     reservations = ReservationController(stores.queue, executor, rules, stores.disks)
     disks = make_disk_controller(settings, stores, backends, clock)
-    disk_controllers = DiskControllers(disks, DiskSources(stores.disks, stores.signals, clock))
+    is_alone = settings.local.state_dir is not None
+    disk_controllers = DiskControllers(
+        disks,
+        DiskSources(stores.disks, stores.signals, clock),
+        make_reconciliation(settings, stores, backends.volumes) if is_alone else None,
+    )
     return Controllers(reservations, admission, sources, disk_controllers), admission
 
 

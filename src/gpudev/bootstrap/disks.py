@@ -22,11 +22,15 @@ async def open_volumes(settings: Settings, clock: Clock) -> AsyncIterator[Volume
         async with open_local_volumes(settings.local.state_dir, clock) as volumes:
             yield volumes
         return
+    yield _make_aws_volumes(settings)
+
+
+def _make_aws_volumes(settings: Settings) -> Volumes:
     # Late: botocore takes longer to load than all the rest, and one machine does without.
     from gpudev.adapters.aws.volumes import AwsVolumes, make_client  # noqa: PLC0415 - see above
 
     client = make_client("ec2", settings.aws.region)
-    yield AwsVolumes(client, settings.disks.zone, settings.disks.kms_key)
+    return AwsVolumes(client, settings.disks.zone, settings.disks.kms_key)
 
 
 @asynccontextmanager
@@ -34,6 +38,14 @@ async def open_local_volumes(state_dir: Path, clock: Clock) -> AsyncIterator[Vol
     folders = DiskFolders(state_dir)
     async with LocalVolumes(folders, clock, lambda: list_attached(state_dir)) as volumes:
         yield volumes
+
+
+def read_volumes(settings: Settings, clock: Clock) -> Volumes:
+    """To look at the storage beside whoever works on it; nothing is made with it or cleaned up."""
+    if settings.local.state_dir is not None:
+        state_dir = settings.local.state_dir
+        return LocalVolumes(DiskFolders(state_dir), clock, lambda: list_attached(state_dir))
+    return _make_aws_volumes(settings)
 
 
 def make_listings(settings: Settings) -> Listings | None:

@@ -18,6 +18,7 @@ from gpudev.adapters.postgres.admissions import PostgresAdmissions
 from gpudev.adapters.postgres.api_keys import PostgresApiKeys, PostgresLoginFailures
 from gpudev.adapters.postgres.audit import PostgresAuditLog
 from gpudev.adapters.postgres.github_bindings import PostgresGitHubBindings
+from gpudev.adapters.postgres.disk_ledger import PostgresDiskLedger
 from gpudev.adapters.postgres.disks import PostgresDisks
 from gpudev.adapters.postgres.github_keys import PostgresGitHubKeys
 from gpudev.adapters.postgres.gpu_types import PostgresGpuTypes
@@ -65,6 +66,7 @@ class Stores:
     queue: PgmqQueue
     disks: PostgresDisks
     disk_queue: PgmqDiskQueue
+    disk_ledger: PostgresDiskLedger
     signals: PostgresSignals
     health: PostgresHealth
     history: PostgresHistory | None = None
@@ -90,6 +92,7 @@ class Stores:
             queue=PgmqQueue(database),
             disks=PostgresDisks(database),
             disk_queue=PgmqDiskQueue(database),
+            disk_ledger=PostgresDiskLedger(database),
             signals=PostgresSignals(database.dsn),
             health=PostgresHealth(database),
             history=PostgresHistory(reservations, PostgresReservations(replica)) if replica else None,

@@ -27,7 +27,7 @@ COMMANDS = {
     "whoami": Entry("gpudev.cli.commands.whoami", "Show who you are, and to which server."),
     "up": Entry("gpudev.cli.commands.up", "Run gpu-dev on this machine."),
     "down": Entry("gpudev.cli.commands.down", "Stop gpu-dev on this machine."),
-    "admin": Entry("gpudev.cli.commands.admin", "What admins do: users, the audit log."),
+    "admin": Entry("gpudev.cli.commands.admin", "What admins do: users, the audit log, disks."),
     "server": Entry("gpudev.cli.commands.server", "Run one part of the server."),
 }
 ALIASES = {"ssh": "connect", "availability": "avail"}

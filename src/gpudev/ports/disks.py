@@ -128,6 +128,10 @@ class Disks(Protocol):
 
     async def find_next_turn(self, after: datetime) -> datetime | None: ...
 
+    async def list_stuck(self) -> tuple[Disk, ...]:
+        """Everybody's that have a problem."""
+        ...
+
     async def list_snapshots(self, disk_id: DiskId) -> tuple[StoredSnapshot, ...]:
         """Complete ones that are still there, the newest first."""
         ...

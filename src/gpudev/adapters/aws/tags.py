@@ -15,10 +15,11 @@ from gpudev.domain.volume import DiskTags
 USER = "gpu-dev-user"
 NAME = "disk_name"
 OLD_NAME = "disk-name"
+ANY_NAME = "disk?name"
+"""Both, as a filter of EC2."""
 DISK_ID = "gpu-dev-disk-id"
 DELETE_DATE = "delete-date"
 TOKEN = "gpu-dev-token"  # noqa: S105 - names a request, guards nothing
-SOURCE = "gpu-dev-source-snapshot"
 
 Tag = Mapping[str, str]
 

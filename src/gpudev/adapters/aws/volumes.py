@@ -68,7 +68,12 @@ class AwsVolumes:
         return Holdings(volumes, snapshots)
 
     async def list_volumes(self) -> tuple[ObservedVolume, ...]:
-        return await self._list_volumes({"tag-key": [tagging.USER, tagging.NAME, tagging.OLD_NAME]})
+        """Also those that say only half, so that somebody hears of them."""
+        of_users, of_names = await asyncio.gather(
+            self._list_volumes({"tag-key": [tagging.USER]}),
+            self._list_volumes({"tag-key": [tagging.ANY_NAME]}),
+        )
+        return tuple({each.volume_id: each for each in (*of_users, *of_names)}.values())
 
     async def list_snapshots(self) -> tuple[ObservedSnapshot, ...]:
         return await self._list_snapshots({"tag-key": [tagging.USER]})

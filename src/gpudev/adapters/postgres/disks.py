@@ -111,6 +111,9 @@ class PostgresDisks:
         next_turn: datetime | None = await self._database.fetch_value(_SQL["find_next_turn"], after)
         return next_turn
 
+    async def list_stuck(self) -> tuple[Disk, ...]:
+        return tuple(map(disk_from, await self._database.fetch(_SQL["list_stuck"])))
+
     async def list_snapshots(self, disk_id: DiskId) -> tuple[StoredSnapshot, ...]:
         return tuple(map(snapshot_from, await self._database.fetch(_SQL["list_snapshots"], disk_id)))
 
@@ -160,11 +163,11 @@ async def _write(connection: Connection, record: RecordDisk, lease_token: str | 
     if version is None:
         raise Stale(f'Disk "{record.before.name}" was changed by somebody else.')
     if record.snapshots is not None:
-        await _keep_snapshots(connection, record.after.id, record.snapshots, record.at)
+        await keep_snapshots(connection, record.after.id, record.snapshots, record.at)
     return replace(record.after, version=version)
 
 
-async def _keep_snapshots(
+async def keep_snapshots(
     connection: Connection, disk_id: DiskId, snapshots: Sequence[ObservedSnapshot], now: datetime
 ) -> None:
     """All there are; the newest comes first, and copies that wait for one get it."""

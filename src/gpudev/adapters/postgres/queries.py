@@ -19,6 +19,7 @@ NOUNS = (
     "admissions",
     "api_keys",
     "audit",
+    "disk_ledger",
     "disk_queue",
     "disks",
     "github_bindings",

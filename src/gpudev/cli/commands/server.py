@@ -28,6 +28,14 @@ def controller() -> None:
     run_controller()
 
 
+@command.command("availability")
+def availability() -> None:
+    """Reconcile disks with their storage, once, as a CronJob does."""
+    from gpudev.bootstrap.reconciliation import run_availability
+
+    put(run_availability())
+
+
 @command.command("migrate")
 def migrate() -> None:
     """Bring the database schema up to date."""

@@ -127,6 +127,8 @@ class DiskFolders:
 
 
 def _read_all(folder: Path, note: str, read: Callable[[Any], _T]) -> Iterator[_T]:
+    if not folder.is_dir():
+        return
     for entry in sorted(folder.iterdir()):
         if entry.name.startswith("."):
             continue

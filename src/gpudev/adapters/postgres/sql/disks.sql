@@ -12,6 +12,9 @@ SELECT * FROM disk_rows
 WHERE user_id = $1 AND state <> 'purged' AND (state IN ('soft_deleted', 'purging')) = $2
 ORDER BY name, created_at;
 
+-- name: list_stuck
+SELECT * FROM disk_rows WHERE problem <> '' AND state <> 'purged' ORDER BY username, name;
+
 -- name: create
 INSERT INTO disks (disk_id, user_id, name, size_gb, created_at, state, zone, source_disk_id,
                    source_snapshot_id, next_turn_at)

@@ -7,10 +7,14 @@ import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from bench import api, claim
+from bench import api, claim, disks
 from bench.page import PAGE, Section, describe_conditions, write_section
 
-BENCHMARKS: dict[str, Callable[[bool], Section]] = {"api": api.measure, "claim": claim.measure}
+BENCHMARKS: dict[str, Callable[[bool], Section]] = {
+    "api": api.measure,
+    "claim": claim.measure,
+    "disks": disks.measure,
+}
 
 
 def main(arguments: list[str] | None = None) -> int:

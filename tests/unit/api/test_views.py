@@ -11,6 +11,7 @@ import pytest
 from gpudev.api.views import job_detail
 from gpudev.app.application import Application
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
+from gpudev.domain.disk import VolumeId
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName, UserId
 from gpudev.domain.reservation import Reason, Reservation
@@ -38,6 +39,8 @@ STATES: dict[Status, dict[str, Any]] = {
         "host_keys": ("ssh-ed25519 AAAA",),
         "launched_at": NOON,
         "expires_at": LATER,
+        "disk_name": "work",
+        "volume_id": VolumeId("vol-1"),
     },
     Status.EXPIRED: {"reason": Reason.TIME_IS_UP, "ended_at": LATER},
     Status.CANCELLED: {"reason": Reason.CANCELLED_BY_USER, "ended_at": LATER},

@@ -38,14 +38,16 @@ _SECONDS = 20
 Filters = Mapping[str, Sequence[str]]
 
 
-def make_client(service: str, region: str) -> Any:
-    """Retries by error code are botocore's own; the address can be set by `AWS_ENDPOINT_URL`."""
+def make_client(service: str, region: str, endpoint: str | None = None) -> Any:
+    """Retries by error code are botocore's own; the address can also be set by `AWS_ENDPOINT_URL`."""
     config = Config(
         retries={"mode": "standard", "total_max_attempts": _TRIES},
         connect_timeout=_SECONDS,
         read_timeout=_SECONDS,
     )
-    return botocore.session.Session().create_client(service, region_name=region, config=config)
+    return botocore.session.Session().create_client(
+        service, region_name=region, endpoint_url=endpoint, config=config
+    )
 
 
 class AwsVolumes:

@@ -1,7 +1,7 @@
 """What disks cost: how much later a dev server is there, and how long it takes to reconcile a thousand.
 
-The first is measured in turns, with a disk and without one, on one machine. The second is measured against EC2
-as moto's server plays it, with every call counted.
+The first is measured in turns, with a disk and without one, on one machine. The second is measured against
+EC2 as moto's server plays it, with every call counted.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path, Query, Response
 from gpudev.api import disk_views as views
 from gpudev.api.context import App, Caller
 from gpudev.api.encoding import json_response
-from gpudev.api.problems import problems
+from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.wire.disks import (
     CloneDiskRequest,
     CreateDiskRequest,
@@ -25,7 +25,7 @@ from gpudev.wire.disks import (
     SnapshotList,
 )
 
-router = APIRouter(prefix="/v1/disks", tags=["disks"])
+router = APIRouter(prefix="/v1/disks", tags=["disks"], responses=OF_EVERY_CALLER)
 
 DiskName = Annotated[str, Path(description="Name of one of one's own disks.")]
 

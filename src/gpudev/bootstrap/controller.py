@@ -15,8 +15,8 @@ from gpudev.adapters.local.control_plane.readiness import tell_ready
 from gpudev.app.controllers.admission import AdmissionController
 from gpudev.app.controllers.disks import DiskController, Surroundings
 from gpudev.app.controllers.execute import Executor, FaultPoint, no_fault
-from gpudev.app.controllers.pruning import Pruning
 from gpudev.app.controllers.execute_disk import DiskExecutor
+from gpudev.app.controllers.pruning import Pruning
 from gpudev.app.controllers.reservations import ReservationController, Rules
 from gpudev.app.controllers.run import Controllers, Sources
 from gpudev.app.controllers.run_disks import DiskControllers, DiskSources

@@ -17,9 +17,9 @@ from gpudev.adapters.local.sandbox.isolation import Isolation, probe_isolation
 from gpudev.adapters.postgres.admissions import PostgresAdmissions
 from gpudev.adapters.postgres.api_keys import PostgresApiKeys, PostgresLoginFailures
 from gpudev.adapters.postgres.audit import PostgresAuditLog
-from gpudev.adapters.postgres.github_bindings import PostgresGitHubBindings
 from gpudev.adapters.postgres.disk_ledger import PostgresDiskLedger
 from gpudev.adapters.postgres.disks import PostgresDisks
+from gpudev.adapters.postgres.github_bindings import PostgresGitHubBindings
 from gpudev.adapters.postgres.github_keys import PostgresGitHubKeys
 from gpudev.adapters.postgres.gpu_types import PostgresGpuTypes
 from gpudev.adapters.postgres.health import PostgresHealth

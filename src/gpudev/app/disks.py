@@ -59,7 +59,7 @@ class OwnDisks:
     disks: Disks
     clock: Clock
     listings: Listings | None = None
-    rename_patience: timedelta = timedelta(seconds=10)
+    rename_patience: timedelta = timedelta(seconds=3)
     """How long the answer to a rename waits for volume and snapshots to say the new name."""
 
     async def list_all(self, caller: Caller, *, is_deleted: bool = False) -> tuple[Disk, ...]:

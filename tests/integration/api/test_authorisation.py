@@ -90,7 +90,7 @@ TABLE = {
     "POST /v1/jobs/{job_id}/cancel": Row(stranger=404),
     "GET /v1/jobs/{job_id}/events": Row(stranger=404),
     "GET /v1/operations/{operation_id}": Row(stranger=404),
-    "POST /v1/disks": Row(owner=409, body={"disk_name": "owned"}),
+    "POST /v1/disks": Row(body={"disk_name": "made"}),
     "GET /v1/disks": Row(),
     "GET /v1/disks/{name}": Row(stranger=404, admin=404),
     "DELETE /v1/disks/{name}": Row(owner=409, stranger=404, admin=404),

@@ -130,10 +130,10 @@ def test_a_second_reservation_of_a_disk_is_refused_with_the_choices(somebody: Pe
 
 
 def test_without_a_name_the_default_disk_is_taken_and_then_none(somebody: Person) -> None:
-    first = somebody.submit().json
+    first = somebody.submit(disk_name=None).json
     assert "warning" not in first
     assert somebody.get(first["job_id"])["disk_name"] == "default"
-    second = somebody.submit().json
+    second = somebody.submit(disk_name=None).json
     assert "not kept" in second["warning"]
     assert "not kept" in second["message"]
     assert "disk_name" not in somebody.get(second["job_id"])
@@ -150,7 +150,7 @@ def test_none_touches_no_disk(somebody: Person, asked: dict[str, Any]) -> None:
 
 
 def test_a_repeated_submit_gives_the_same_reservation_with_its_disk(somebody: Person) -> None:
-    for asked in ({"disk_name": "work"}, {}, {"disk_name": "none"}):
+    for asked in ({"disk_name": "work"}, {"disk_name": None}, {"disk_name": "none"}):
         key = uuid.uuid4().hex
         first, second = (somebody.submit(key, **asked) for _ in range(2))
         assert first.json["job_id"] == second.json["job_id"]

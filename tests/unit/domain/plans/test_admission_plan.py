@@ -379,3 +379,14 @@ def test_waiting_request_says_the_same_while_nothing_changes(minutes: int) -> No
     seen = observe([request(1)], [holder(9, 4)])
     later = replace(seen, now=NOW + minutes * MINUTE)
     assert places(plan_admission(seen)) == places(plan_admission(later))
+
+
+def test_who_waits_for_a_disk_holds_back_nobody_and_has_no_promised_start() -> None:
+    seen = observe([request(1, 4), request(2, 1)], disk_busy=frozenset({make_id(1)}))
+    plan = plan_admission(seen)
+    placed = [action.after.id for action in plan if isinstance(action, Record) and action.after.node]
+    assert placed == [make_id(2)]
+    [places] = [action.places for action in plan if isinstance(action, SetQueuePlaces)]
+    [place] = places
+    assert (place.reservation_id, place.reason, place.position) == (make_id(1), Reason.DISK_BUSY, 1)
+    assert place.estimated_start_at is None

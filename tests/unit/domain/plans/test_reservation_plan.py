@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from gpudev.domain.disk import DiskState
 from gpudev.domain.errors import IllegalMove
 from gpudev.domain.expiry import start_is_given_up_at
 from gpudev.domain.lifecycle import LIVE, TERMINAL, Status, is_legal
@@ -21,6 +22,7 @@ from gpudev.domain.plans.actions import CreateServer, DeleteServer, LookAgain, R
 from gpudev.domain.plans.reservation import Observation, Plan, end_with_defect, plan_reservation
 from gpudev.domain.reservation import EventKind, OperationStatus, Reason, clean
 from gpudev.domain.server import ServerPhase
+from tests.support.disk_values import make_disk
 from tests.support.domain_values import (
     ADDRESS,
     HOST_KEYS,
@@ -338,3 +340,30 @@ class TestDefect:
     def test_repeated_error_of_ours_never_overwrites_an_end(self, status: Status) -> None:
         with pytest.raises(IllegalMove):
             end_with_defect(make_reservation(status=status), NOW)
+
+
+class TestDisk:
+    """No server before its disk is ready, and never one with an empty home instead."""
+
+    @pytest.mark.parametrize("state", [DiskState.AVAILABLE, DiskState.ATTACHING, DiskState.RELEASING])
+    def test_a_server_waits_for_its_disk(self, state: DiskState) -> None:
+        plan = plan_reservation(observe(Status.PREPARING, None, disk=make_disk(state)))
+        assert [type(action) for action in plan] == [LookAgain]
+
+    def test_a_disk_that_is_ready_becomes_the_home(self) -> None:
+        plan = plan_reservation(observe(Status.PREPARING, None, disk=make_disk(DiskState.IN_USE)))
+        [spec] = [action.spec for action in plan if isinstance(action, CreateServer)]
+        assert spec.home is not None
+        assert (spec.home.disk_name, spec.home.volume_id) == ("default", "vol-0")
+
+    def test_a_disk_of_somebody_else_is_not_mounted(self) -> None:
+        other = make_disk(DiskState.IN_USE, reservation_id=make_reservation(2).id)
+        plan = plan_reservation(observe(Status.PREPARING, None, disk=other))
+        assert [type(action) for action in plan] == [LookAgain]
+
+    def test_a_disk_that_fails_fails_its_reservation(self) -> None:
+        broken = make_disk(DiskState.ATTACHING, problem="The volume is gone.")
+        [record] = plan_reservation(observe(Status.PREPARING, None, disk=broken))
+        assert isinstance(record, Record)
+        assert (record.after.status, record.after.reason) == (Status.FAILED, Reason.DISK_FAILED)
+        assert "The volume is gone." in record.after.detail

@@ -62,9 +62,7 @@ class Ec2:
         """An answer given here is taken for the server's."""
         from botocore.awsrequest import AWSResponse  # noqa: PLC0415
 
-        body = request.body if isinstance(request.body, bytes) else (request.body or "").encode()
-        name = dict(part.split("=", 1) for part in body.decode().split("&") if "=" in part).get("Action", "")
-        code = self.fault(name)
+        code = self.fault(_name_of(request.body))
         if code is None:
             return None
         status = 503 if code in {"RequestLimitExceeded", "Unavailable"} else 403
@@ -76,6 +74,12 @@ class Ec2:
             ImageId="ami-12c6146b", MinCount=1, MaxCount=1, Placement={"AvailabilityZone": zone}
         )
         return str(made["Instances"][0]["InstanceId"])
+
+
+def _name_of(body: Any) -> str:
+    """The call that a request of EC2 makes; nothing for other services."""
+    text = body.decode() if isinstance(body, bytes) else body if isinstance(body, str) else ""
+    return dict(part.split("=", 1) for part in text.split("&") if "=" in part).get("Action", "")
 
 
 class _Body:

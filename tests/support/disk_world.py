@@ -116,10 +116,9 @@ class Ec2Storage:
     """Moto's volumes have no bytes; here is written down which would be where."""
 
     def __init__(self, ec2: Ec2) -> None:
-        ec2.reset()
-        self._ec2 = ec2
-        self._client = Ec2(ec2.url).client()
-        self._machines = {NodeName(f"t4-{zone[-1]}"): ec2.make_instance(zone) for zone in ZONES}
+        ec2.remove_disks()
+        self._client = ec2.quiet_client()
+        self._machines = {NodeName(f"t4-{zone[-1]}"): ec2.find_instance(zone) for zone in ZONES}
         self._content: dict[str, Content] = {}
         self._holders: dict[VolumeId, str] = {}
         self.volumes: Volumes = AwsVolumes(ec2.client(), ZONES[0])

@@ -29,6 +29,9 @@ class Ec2:
     url: str
     calls: Counter[str] = field(default_factory=Counter)
     fault: Callable[[str], str | None] = lambda _name: None
+    machines: dict[str, str] = field(default_factory=dict)
+    clients: dict[tuple[str, int], Any] = field(default_factory=dict)
+    """Made once: botocore takes a second to read what EC2 can do."""
 
     def reset(self) -> None:
         connection = http.client.HTTPConnection(self.url.removeprefix("http://"), timeout=30)
@@ -36,9 +39,21 @@ class Ec2:
         assert connection.getresponse().status == 200
         connection.close()
         self.calls.clear()
+        self.machines.clear()
         self.fault = lambda _name: None
 
     def client(self, service: str = "ec2", *, tries: int = 1) -> Any:
+        if (service, tries) not in self.clients:
+            self.clients[service, tries] = self._make_client(service, tries)
+        return self.clients[service, tries]
+
+    def quiet_client(self) -> Any:
+        """For the hands of the test itself: it is never refused."""
+        if ("quiet", 1) not in self.clients:
+            self.clients["quiet", 1] = Ec2(self.url).client()
+        return self.clients["quiet", 1]
+
+    def _make_client(self, service: str, tries: int) -> Any:
         # Late: this module is loaded for every test run, and botocore takes its time.
         import botocore.session  # noqa: PLC0415
         from botocore.config import Config  # noqa: PLC0415
@@ -67,6 +82,23 @@ class Ec2:
             return None
         status = 503 if code in {"RequestLimitExceeded", "Unavailable"} else 403
         return AWSResponse(request.url, status, {}, _Body(_ERROR.format(code=code).encode()))
+
+    def remove_disks(self) -> None:
+        """Like `reset`, for who wants the machines to stay; a hundred times as fast."""
+        client = self.quiet_client()
+        ours = [{"Name": "tag-key", "Values": ["gpu-dev-user"]}]
+        for volume in client.describe_volumes(Filters=ours)["Volumes"]:
+            for held in volume["Attachments"]:
+                client.detach_volume(VolumeId=volume["VolumeId"], InstanceId=held["InstanceId"])
+            client.delete_volume(VolumeId=volume["VolumeId"])
+        for snapshot in client.describe_snapshots(Filters=ours, OwnerIds=["self"])["Snapshots"]:
+            client.delete_snapshot(SnapshotId=snapshot["SnapshotId"])
+
+    def find_instance(self, zone: str) -> str:
+        """The same machine every time, until the next reset."""
+        if zone not in self.machines:
+            self.machines[zone] = self.make_instance(zone)
+        return self.machines[zone]
 
     def make_instance(self, zone: str = ZONES[0]) -> str:
         """A machine that volumes can be attached to."""
@@ -112,7 +144,8 @@ def on_calls(*names: str, code: str) -> Callable[[str], str | None]:
 def ec2_server() -> Iterator[Ec2]:
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.support.sts_server"],
-        env=dict(os.environ),
+        # Nobody here needs an image, and to read all of them takes moto seconds after each reset.
+        env={**os.environ, "MOTO_EC2_LOAD_DEFAULT_AMIS": "false"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install up down test test-long test-chaos lint format bench clean
+.PHONY: install up down test test-long test-chaos test-cluster lint format bench clean
 
 install: $(STAMP)
 
@@ -28,6 +28,9 @@ test-long: install
 
 test-chaos: install
 	$(BIN)/python -m pytest tests/chaos $(ARGS)
+
+test-cluster: install
+	$(BIN)/python -m pytest tests/cluster $(ARGS)
 
 lint: install
 	$(BIN)/ruff check .

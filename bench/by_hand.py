@@ -113,7 +113,7 @@ class ColdStart:
         with bind_any_port() as listener:
             host, port = listener.getsockname()
             record = self._make_record(port)
-            Records(self.state_dir).files_of(record.id8).write_record(record)
+            Records(self.state_dir).files_of(record.key).write_record(record)
             self._run_keeper(record, listener)
         read_first_byte(host, port)
 
@@ -130,7 +130,7 @@ class ColdStart:
 
     def _run_keeper(self, record: Record, listener: socket.socket) -> None:
         """The program goes to the background by itself, once it has read its order."""
-        order = StartOrder(self.state_dir, record.id8, self.isolation)
+        order = StartOrder(self.state_dir, record.key, self.isolation)
         status, their_status = os.pipe()
         descriptors = (listener.fileno(), their_status)
         arguments = [order.to_json(), *(str(descriptor) for descriptor in descriptors)]
@@ -149,7 +149,7 @@ def make_spec(node: NodeName, public_key: str) -> ServerSpec:
         reservation_id=reservation_id,
         reservation_name=f"bench-{reservation_id[:8]}",
         username="bench",
-        node=node,
+        nodes=(node,),
         gpu_type=node.rpartition("-")[0],
         gpu_count=1,
         share=Share(cpu_request=1, cpu_limit=1, memory_request_gib=1, memory_limit_gib=1),

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.anyio
 
 
 def placing(reservation: Reservation) -> Record:
-    after = place(reservation, NodeName("t4-0"), NOON)
+    after = place(reservation, (NodeName("t4-0"),), NOON)
     return Record(reservation, after, Event(EventKind.PLACED, "Placed.", NOON))
 
 

@@ -55,7 +55,7 @@ async def add(stores: Stores, disk: Disk) -> Disk:
 
 async def place_it(stores: Stores, reservation: Reservation) -> bool:
     record = Record(
-        reservation, place(reservation, NODE.name, NOON), Event(EventKind.PLACED, "Placed.", NOON)
+        reservation, place(reservation, (NODE.name,), NOON), Event(EventKind.PLACED, "Placed.", NOON)
     )
     async with stores.admissions.lock("t4") as transaction:
         return await transaction.record(record)
@@ -180,6 +180,6 @@ async def test_the_end_of_a_reservation_makes_its_disk_due(stores: Stores, user:
     claim = await stores.reservations.claim(reservation.id, LEASE)
     assert claim is not None
     event = Event(EventKind.REQUEUED, "Back.", NOON)
-    back = replace(claim.reservation, status="queued", node=None, placed_at=None)
+    back = replace(claim.reservation, status="queued", members=(), placed_at=None)
     await stores.reservations.record(claim, Record(claim.reservation, back, event))
     assert await stores.disks.list_due(NOON, 10) == (reservation.disk_id,)

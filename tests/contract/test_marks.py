@@ -142,5 +142,5 @@ def queueing(reservation: Reservation) -> Record:
 
 
 def placing(reservation: Reservation) -> Record:
-    after = place(reservation, NodeName("t4-0"), NOON)
+    after = place(reservation, (NodeName("t4-0"),), NOON)
     return Record(reservation, after, Event(EventKind.PLACED, "Placed.", NOON))

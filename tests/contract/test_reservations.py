@@ -29,7 +29,7 @@ from gpudev.domain.reservation import (
     end,
     place,
 )
-from gpudev.domain.server import SshAddress
+from gpudev.domain.server import Member, SshAddress
 from gpudev.ports.store import Claim, ListQuery, User
 from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
 
@@ -41,7 +41,7 @@ OPERATION = OperationId("11111111-1111-4111-8111-111111111111")
 
 def placing(reservation: Reservation) -> Record:
     event = Event(EventKind.PLACED, "Placed.", NOON + timedelta(seconds=2))
-    return Record(reservation, place(reservation, NodeName("t4-0"), NOON), event)
+    return Record(reservation, place(reservation, (NodeName("t4-0"),), NOON), event)
 
 
 def cancelling(reservation: Reservation, *outcomes: OperationOutcome) -> Record:
@@ -221,12 +221,39 @@ async def test_an_active_reservation_keeps_its_address_and_host_keys(stores: Sto
     asked = await submit(stores, make_reservation(user))
     claimed = await claim(stores, asked)
     placed = await stores.reservations.record(claimed, placing(asked))
-    after = activate(placed, SshAddress("127.0.0.1", 30022), ("ssh-ed25519 AAAA",), NOON)
+    member = Member(NodeName("t4-0"), SshAddress("127.0.0.1", 30022), ("ssh-ed25519 AAAA",))
+    after = activate(placed, (member,), NOON)
     await stores.reservations.record(claimed, Record(placed, after, Event(EventKind.ACTIVE, "Ready.", NOON)))
     stored = await stores.reservations.get(asked.id)
     assert stored.address == SshAddress("127.0.0.1", 30022)
     assert stored.host_keys == ("ssh-ed25519 AAAA",)
     assert stored.expires_at == NOON + timedelta(hours=1)
+
+
+async def test_a_gang_keeps_the_node_address_and_host_keys_of_every_member(
+    stores: Stores, user: User
+) -> None:
+    asked = await submit(stores, make_reservation(user, gpu_type="h100", gpu_count=24, node_count=3))
+    claimed = await claim(stores, asked)
+    nodes = tuple(NodeName(f"h100-{rank}") for rank in range(3))
+    event = Event(EventKind.PLACED, "Placed.", NOON)
+    placed = await stores.reservations.record(claimed, Record(asked, place(asked, nodes, NOON), event))
+    stored = await stores.reservations.get(asked.id)
+    assert (stored.node_count, stored.members) == (3, tuple(Member(node) for node in nodes))
+    members = tuple(
+        Member(node, SshAddress("10.0.0.1", 30000 + rank), (f"ssh-ed25519 A{rank}",))
+        for rank, node in enumerate(nodes)
+    )
+    event = Event(EventKind.ACTIVE, "Ready.", NOON)
+    active = Record(placed, activate(placed, members, NOON), event)
+    await stores.reservations.record(claimed, active)
+    (listed,) = (await stores.reservations.list_page(ListQuery(user.user_id))).reservations
+    assert (await stores.reservations.get(asked.id)).members == listed.members == members
+    assert (listed.node, listed.address, listed.host_keys) == (
+        members[0].node,
+        members[0].address,
+        members[0].host_keys,
+    )
 
 
 async def test_the_third_defect_buries_reservation_and_message(stores: Stores, user: User) -> None:

@@ -36,7 +36,7 @@ from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.names import NodeName, OperationId, ReservationId
 from gpudev.domain.plans.disk_observation import DiskPolicy
 from gpudev.domain.reservation import OperationKind, Reservation
-from gpudev.domain.server import ObservedServer, ServerPhase, ServerSpec, SshAddress
+from gpudev.domain.server import ObservedMember, ObservedServer, ServerPhase, ServerSpec, SshAddress
 from gpudev.ports.cluster import ClusterChange, Snapshot
 from gpudev.ports.store import HomeWish, User
 from gpudev.ports.volumes import Volumes
@@ -161,7 +161,7 @@ class ModelCluster:
         self.mounts: dict[ReservationId, VolumeId] = {}
 
     def snapshot(self) -> Snapshot:
-        taken = {node: sum(s.node == node for s in self.servers.values()) for node in NODES}
+        taken = {node: sum(s.nodes[0] == node for s in self.servers.values()) for node in NODES}
         nodes = tuple(
             Node(name, "t4", slots=2, free_slots=2 - taken[name], zone=zone) for name, zone in NODES.items()
         )
@@ -175,11 +175,10 @@ class ModelCluster:
             return
         if spec.home is not None:
             assert spec.home.volume_id not in self.mounts.values(), "a disk is mounted twice"
-            self._storage.attach(spec.home.volume_id, spec.node, spec.name)
+            self._storage.attach(spec.home.volume_id, spec.nodes[0], spec.name)
             self.mounts[spec.reservation_id] = spec.home.volume_id
-        self.servers[spec.reservation_id] = ObservedServer(
-            spec.reservation_id, str(uuid4()), spec.node, ServerPhase.READY, SshAddress("127.0.0.1", 22)
-        )
+        member = ObservedMember(spec.nodes[0], ServerPhase.READY, address=SshAddress("127.0.0.1", 22))
+        self.servers[spec.reservation_id] = ObservedServer(spec.reservation_id, str(uuid4()), (member,))
 
     async def delete_server(self, reservation_id: ReservationId, uid: str) -> None:
         if self.servers.pop(reservation_id, None) and (volume := self.mounts.pop(reservation_id, None)):

@@ -11,7 +11,7 @@ from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.lifecycle import PLACED, TERMINAL, Status
 from gpudev.domain.names import NodeName, OperationId, ReservationId, UserId
 from gpudev.domain.reservation import Operation, OperationKind, Reason, Reservation
-from gpudev.domain.server import ObservedServer, ServerPhase, SshAddress
+from gpudev.domain.server import Member, ObservedMember, ObservedServer, ServerPhase, SshAddress
 
 NOW = datetime(2030, 1, 1, 12, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -34,7 +34,8 @@ def make_id(number: int) -> ReservationId:
 def make_reservation(number: int = 1, **changes: Any) -> Reservation:
     """A pending request for one GPU and one hour, made `number` minutes before `NOW`, unless told otherwise.
 
-    What belongs to a status (node, times, reason) is filled in, so that every value is one that can be.
+    What belongs to a status (members, times, reason) is filled in, so that every value is one that can be.
+    `nodes` or `node` stand for members there.
     """
     status = changes.get("status", Status.PENDING)
     values: dict[str, Any] = {
@@ -47,13 +48,25 @@ def make_reservation(number: int = 1, **changes: Any) -> Reservation:
         "duration": HOUR,
         "created_at": NOW - HOUR + number * MINUTE,
     }
+    nodes = _nodes_from(changes, ("a",) if status in PLACED | TERMINAL else ())
+    is_active = status is Status.ACTIVE
+    values["members"] = tuple(Member(node, *((ADDRESS, HOST_KEYS) if is_active else ())) for node in nodes)
+    values["node_count"] = len(nodes) or 1
     if status in PLACED:
-        values |= {"node": NodeName("a"), "placed_at": NOW - 10 * MINUTE}
-    if status is Status.ACTIVE:
-        values |= {"launched_at": NOW, "expires_at": NOW + HOUR, "address": ADDRESS, "host_keys": HOST_KEYS}
+        values |= {"placed_at": NOW - 10 * MINUTE}
+    if is_active:
+        values |= {"launched_at": NOW, "expires_at": NOW + HOUR}
     if status in TERMINAL:
-        values |= {"node": NodeName("a"), "ended_at": NOW, "reason": Reason.TIME_IS_UP}
+        values |= {"ended_at": NOW, "reason": Reason.TIME_IS_UP}
     return Reservation(**(values | changes))
+
+
+def _nodes_from(changes: dict[str, Any], default: tuple[str, ...]) -> tuple[NodeName, ...]:
+    """The nodes that were told, taken out of the changes."""
+    if "node" in changes:
+        node = changes.pop("node")
+        return (NodeName(node),) if node is not None else ()
+    return tuple(NodeName(node) for node in changes.pop("nodes", default))
 
 
 def make_node(name: str = "a", *, slots: int = 4, free: int | None = None, **changes: Any) -> Node:
@@ -62,10 +75,19 @@ def make_node(name: str = "a", *, slots: int = 4, free: int | None = None, **cha
 
 
 def make_server(number: int = 1, phase: ServerPhase = ServerPhase.READY, **changes: Any) -> ObservedServer:
-    values: dict[str, Any] = {"uid": f"uid-{number}", "node": NodeName("a"), "detail": ""}
+    """A server of one member, unless `members` are given; other changes are the member's, the uid aside."""
+    uid = changes.pop("uid", f"uid-{number}")
+    members = changes.pop("members", None) or (make_member(phase=phase, **changes),)
+    return ObservedServer(make_id(number), uid, members)
+
+
+def make_member(
+    rank: int = 0, phase: ServerPhase = ServerPhase.READY, *, node: str = "a", **changes: Any
+) -> ObservedMember:
+    values: dict[str, Any] = {"node": NodeName(node), "rank": rank, "phase": phase}
     if phase is ServerPhase.READY:
         values |= {"address": ADDRESS, "host_keys": HOST_KEYS}
-    return ObservedServer(reservation_id=make_id(number), phase=phase, **(values | changes))
+    return ObservedMember(**(values | changes))
 
 
 def make_cancel(number: int = 1) -> Operation:

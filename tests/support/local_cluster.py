@@ -22,9 +22,9 @@ from gpudev.adapters.local.processes.descendants import find_strays
 from gpudev.adapters.local.records import Records
 from gpudev.adapters.local.sandbox.isolation import Isolation, probe_isolation
 from gpudev.adapters.local.shutdown import stop_all_servers
-from gpudev.domain.catalogue import Share
-from gpudev.domain.names import NodeName, ReservationId
-from gpudev.domain.server import ObservedServer, ServerPhase, ServerSpec, SshAddress
+from gpudev.domain.catalogue import MAX_GANG_NODES, Share
+from gpudev.domain.names import NodeName, ReservationId, member_name
+from gpudev.domain.server import ObservedMember, ObservedServer, ServerPhase, ServerSpec, SshAddress
 from gpudev.ports.cluster import Cluster
 
 PATIENCE_SECONDS = 30
@@ -59,14 +59,22 @@ def make_key(directory: Path) -> Key:
     return Key(path, path.with_suffix(".pub").read_text().strip())
 
 
-def make_spec(key: Key | None = None, *, gpus: int = 1, node: NodeName = NODE, **env: str) -> ServerSpec:
+def make_spec(
+    key: Key | None = None,
+    *,
+    gpus: int = 1,
+    node: NodeName = NODE,
+    nodes: tuple[NodeName, ...] = (),
+    **env: str,
+) -> ServerSpec:
+    """On one node, or on several."""
     reservation_id = ReservationId(str(uuid.uuid4()))
     return ServerSpec(
         reservation_id=reservation_id,
         reservation_name=f"t4-{reservation_id[:8]}",
         username="ada",
-        node=node,
-        gpu_type=node.rpartition("-")[0],
+        nodes=nodes or (node,),
+        gpu_type=(nodes or (node,))[0].rpartition("-")[0],
         gpu_count=gpus,
         share=Share(cpu_request=1, cpu_limit=1, memory_request_gib=1, memory_limit_gib=1),
         duration=timedelta(hours=1),
@@ -104,10 +112,8 @@ async def other_owner(
         assert record is not None
         address = SshAddress("127.0.0.1", record.port)
         keys = (record.public_host_key,)
-        yield (
-            owner,
-            ObservedServer(reservation_id, record.uid, NODE, ServerPhase.READY, address, keys),
-        )
+        member = ObservedMember(NODE, ServerPhase.READY, address=address, host_keys=keys)
+        yield owner, ObservedServer(reservation_id, record.uid, (member,))
     finally:
         if owner.returncode is None:
             owner.kill()
@@ -140,8 +146,9 @@ async def create_ready(cluster: Cluster, spec: ServerSpec) -> ObservedServer:
 
 
 def count_processes(reservation_id: ReservationId) -> int:
-    """Live processes anywhere on the machine that carry the server's mark."""
-    return len(find_strays(reservation_id))
+    """Live processes anywhere on the machine that carry the mark of the server, or of a member of it."""
+    names = (member_name(reservation_id, rank) for rank in range(MAX_GANG_NODES))
+    return sum(len(find_strays(name)) for name in names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,13 +161,14 @@ class Done:
 class SshClient:
     """`ssh`, `scp` and `sftp` as a user has them, with strict host keys."""
 
-    def __init__(self, server: ObservedServer, key: Key, directory: Path) -> None:
-        assert server.address is not None
-        self._address = server.address
+    def __init__(self, server: ObservedServer, key: Key, directory: Path, rank: int = 0) -> None:
+        member = server.members[rank]
+        assert member.address is not None
+        self._address = member.address
         self._key = key
-        self.known_hosts = directory / f"known_hosts-{server.reservation_id}"
-        host = f"[{server.address.host}]:{server.address.port}"
-        self.known_hosts.write_text("".join(f"{host} {line}\n" for line in server.host_keys))
+        self.known_hosts = directory / f"known_hosts-{member_name(server.reservation_id, rank)}"
+        host = f"[{member.address.host}]:{member.address.port}"
+        self.known_hosts.write_text("".join(f"{host} {line}\n" for line in member.host_keys))
 
     @property
     def target(self) -> str:

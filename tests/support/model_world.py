@@ -39,7 +39,7 @@ from gpudev.domain.reservation import (
     Reservation,
     clean,
 )
-from gpudev.domain.server import ObservedServer, ServerPhase, ServerSpec
+from gpudev.domain.server import ObservedMember, ObservedServer, ServerPhase, ServerSpec
 from tests.support.domain_values import ADDRESS, HOST_KEYS, NOW, make_id, make_reservation
 
 Action = ReservationAction | AdmissionAction
@@ -51,9 +51,11 @@ class Fate(StrEnum):
     """What can happen to a server by itself."""
 
     PROCEEDS = "proceeds"
-    """What starts becomes ready, what stops is gone."""
+    """What starts becomes ready, what stops is gone: every member of it."""
     BREAKS = "breaks"
+    """One member does."""
     VANISHES = "vanishes"
+    """One member does."""
 
 
 @dataclass
@@ -70,16 +72,24 @@ class World:
     view: dict[ReservationId, ObservedServer] = field(default_factory=dict)
     out_of_service: set[NodeName] = field(default_factory=set)
     refuses_next: bool = False
+    """The next member that is created finds no room."""
+    next_creation_dies: bool = False
+    """The next creation gets no further than its first member."""
     turned_away: list[ReservationId] = field(default_factory=list)
     """Reservations whose server found no room where the planners had promised some."""
     _count: int = 0
 
     # What users, nodes and clocks do
 
-    def submit(self, gpu_count: int, duration: timedelta) -> ReservationId:
+    def submit(self, gpu_count: int, duration: timedelta, node_count: int = 1) -> ReservationId:
         number = self._next_number()
         row = make_reservation(
-            number, gpu_type=self.gpu_type.name, gpu_count=gpu_count, duration=duration, created_at=self.now
+            number,
+            gpu_type=self.gpu_type.name,
+            gpu_count=gpu_count,
+            node_count=node_count,
+            duration=duration,
+            created_at=self.now,
         )
         self.rows[row.id] = row
         return make_id(number)
@@ -97,24 +107,30 @@ class World:
     def refresh_view(self) -> None:
         self.view = dict(self.servers)
 
-    def befall(self, reservation_id: ReservationId, fate: Fate) -> bool:
-        """Let something happen to a server; False if this one cannot meet that fate."""
+    def befall(self, reservation_id: ReservationId, fate: Fate, which: int = 0) -> bool:
+        """Let something happen to a server, or to one member of it; False if it cannot meet that fate."""
         server = self.servers.get(reservation_id)
-        after = _fate_of(server, fate) if server else None
-        if server is None or after is server:
+        if server is None:
             return False
-        if after is None:
-            del self.servers[reservation_id]
+        hit = server.members if fate is Fate.PROCEEDS else (server.members[which % len(server.members)],)
+        after = [_fate_of(member, fate) if member in hit else member for member in server.members]
+        self._set_members(server, [member for member in after if member])
+        return after != list(server.members)
+
+    def _set_members(self, server: ObservedServer, members: Sequence[ObservedMember]) -> None:
+        if members:
+            self.servers[server.reservation_id] = replace(server, members=tuple(members))
         else:
-            self.servers[reservation_id] = after
-        return True
+            del self.servers[server.reservation_id]
 
     # What the planners see
 
     def observe_reservation(self, reservation_id: ReservationId) -> reservation.Observation:
         server = self.servers.get(reservation_id)
-        if not self.reads_fresh:
-            server = self.view.get(reservation_id, server)
+        seen = self.view.get(reservation_id)
+        if not self.reads_fresh and seen and len(seen.members) >= len(self.rows[reservation_id].members):
+            # What is not there is believed only after a fresh read, what is there is not questioned.
+            server = seen
         return reservation.Observation(
             reservation=self.rows[reservation_id],
             operations=tuple(self.operations.get(reservation_id, ())),
@@ -205,24 +221,32 @@ class World:
                 )
 
     def _create(self, spec: ServerSpec) -> None:
-        if spec.reservation_id in self.servers:
-            return
-        fits = self._room_on(spec.node) >= self.gpu_type.slots_for(spec.gpu_count)
+        """The members that are not there yet, under the uid of those that are."""
+        known = self.servers.get(spec.reservation_id)
+        members = {member.rank: member for member in known.members} if known else {}
+        missing = [rank for rank in range(len(spec.nodes)) if rank not in members]
+        for rank in missing[: 1 if self.next_creation_dies else None]:
+            members[rank] = self._create_member(spec, rank)
+        self.next_creation_dies = False
+        uid = known.uid if known else f"uid-{self._next_number()}"
+        in_order = tuple(members[rank] for rank in sorted(members))
+        self.servers[spec.reservation_id] = ObservedServer(spec.reservation_id, uid, in_order)
+
+    def _create_member(self, spec: ServerSpec, rank: int) -> ObservedMember:
+        node = spec.nodes[rank]
+        fits = self._room_on(node) >= self.gpu_type.slots_for(spec.gpus_per_node)
         if not fits:
             self.turned_away.append(spec.reservation_id)
         phase = ServerPhase.STARTING if fits and not self.refuses_next else ServerPhase.UNPLACEABLE
         self.refuses_next = False
-        uid = f"uid-{self._next_number()}"
-        self.servers[spec.reservation_id] = ObservedServer(spec.reservation_id, uid, spec.node, phase)
+        return ObservedMember(node, phase, rank)
 
     def _delete(self, reservation_id: ReservationId, uid: str) -> None:
         server = self.servers.get(reservation_id)
         if server is None or server.uid != uid:
             return
-        if server.phase is ServerPhase.UNPLACEABLE:
-            del self.servers[reservation_id]
-        else:
-            self.servers[reservation_id] = replace(server, phase=ServerPhase.STOPPING)
+        taken = [member for member in server.members if member.phase is not ServerPhase.UNPLACEABLE]
+        self._set_members(server, [replace(member, phase=ServerPhase.STOPPING) for member in taken])
 
     # How a healthy world goes on
 
@@ -258,8 +282,8 @@ class World:
         return [name for name, slots in self.slots.items() if self._promised_on(name) > slots]
 
     def _promised_on(self, node: NodeName) -> int:
-        rows = (row for row in self.rows.values() if row.holds_room and row.node == node)
-        return sum(self.gpu_type.slots_for(row.gpu_count) for row in rows)
+        rows = (row for row in self.rows.values() if row.holds_room and node in row.nodes)
+        return sum(self.gpu_type.slots_for(row.gpus_per_node) for row in rows)
 
     def _show_node(self, name: NodeName) -> Node:
         free = self.slots[name] - self._taken_on(name, self.view)
@@ -270,9 +294,10 @@ class World:
 
     def _taken_on(self, name: NodeName, servers: dict[ReservationId, ObservedServer]) -> int:
         return sum(
-            self.gpu_type.slots_for(self.rows[server.reservation_id].gpu_count)
+            self.gpu_type.slots_for(self.rows[server.reservation_id].gpus_per_node)
             for server in servers.values()
-            if server.node == name and server.phase is not ServerPhase.UNPLACEABLE
+            for member in server.members
+            if member.node == name and member.phase is not ServerPhase.UNPLACEABLE
         )
 
     def _next_number(self) -> int:
@@ -280,14 +305,14 @@ class World:
         return self._count
 
 
-def _fate_of(server: ObservedServer, fate: Fate) -> ObservedServer | None:
-    """The server afterwards, the same one if this cannot happen to it, None if it is gone."""
-    match fate, server.phase:
+def _fate_of(member: ObservedMember, fate: Fate) -> ObservedMember | None:
+    """The member afterwards, the same one if this cannot happen to it, None if it is gone."""
+    match fate, member.phase:
         case Fate.PROCEEDS, ServerPhase.STARTING:
-            return replace(server, phase=ServerPhase.READY, address=ADDRESS, host_keys=HOST_KEYS)
+            return replace(member, phase=ServerPhase.READY, address=ADDRESS, host_keys=HOST_KEYS)
         case (Fate.PROCEEDS, ServerPhase.STOPPING) | (Fate.VANISHES, _):
             return None
         case Fate.BREAKS, ServerPhase.STARTING | ServerPhase.READY:
-            return replace(server, phase=ServerPhase.FAILED)
+            return replace(member, phase=ServerPhase.FAILED)
         case _:
-            return server
+            return member

@@ -14,7 +14,7 @@ from gpudev.wire.cluster import (
     QueueResponse,
     TypeAvailability,
 )
-from gpudev.wire.jobs import JobDetail, JobEvent
+from gpudev.wire.jobs import JobDetail, JobEvent, JobNode
 
 NOW = datetime(2030, 1, 15, 14, 0, tzinfo=UTC)
 JOB_ID = "7f3a91c2-1111-4222-8333-444455556666"
@@ -41,6 +41,22 @@ ACTIVE = replace(
     ssh_command="ssh -p 30022 dev@127.0.0.1",
     ssh_host_keys=["[127.0.0.1]:30022 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI"],
     current_detailed_status="The dev server answers on SSH.",
+)
+GANG = replace(
+    ACTIVE,
+    gpu_count=16,
+    nodes=[
+        JobNode(
+            rank=rank,
+            node=f"h100-{rank}",
+            pod_name="gpu-dev-7f3a91c2-1" if rank else "gpu-dev-7f3a91c2",
+            node_ip="127.0.0.1",
+            node_port=30022 + rank,
+            ssh_command=f"ssh -p {30022 + rank} dev@127.0.0.1",
+            ssh_host_keys=[f"[127.0.0.1]:{30022 + rank} ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI{rank}"],
+        )
+        for rank in range(2)
+    ],
 )
 QUEUED = replace(
     A_JOB,

@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from gpudev.app.application import Application
 from gpudev.app.follow import News
 from gpudev.domain.lifecycle import WAITING, Status
-from gpudev.domain.names import server_name
+from gpudev.domain.names import member_name, server_name
 from gpudev.domain.reservation import EXPLANATIONS, Reservation
-from gpudev.domain.server import SshAddress
+from gpudev.domain.server import Member, SshAddress
 from gpudev.ports.store import StoredAvailability, StoredEvent, StoredOperation, User
 from gpudev.wire.cluster import QueueEntry, TypeAvailability
 from gpudev.wire.jobs import JobEvent, OperationDetail
@@ -50,6 +50,7 @@ def job_detail(reservation: Reservation, app: Application, now: datetime) -> dic
         node_port=address.port if address else None,
         ssh_command=address.command if address else None,
         ssh_host_keys=_known_hosts(address, reservation.host_keys) if address else None,
+        nodes=_job_nodes(reservation) if reservation.node_count > 1 else None,
         queue_position=reservation.queue_position if is_waiting else None,
         estimated_wait_minutes=_minutes_until(waits_until, now),
         estimated_start_at=waits_until,
@@ -143,6 +144,27 @@ def _job_event(stored: StoredEvent, reservation: Reservation) -> JobEvent:
         reason=stored.event.reason,
         queue_position=reservation.queue_position,
         estimated_start_at=reservation.estimated_start_at,
+    )
+
+
+def _job_nodes(reservation: Reservation) -> list[dict[str, object]] | None:
+    is_active = reservation.status is Status.ACTIVE
+    return [
+        _job_node(reservation, rank, member if is_active else Member(member.node))
+        for rank, member in enumerate(reservation.members)
+    ] or None
+
+
+def _job_node(reservation: Reservation, rank: int, member: Member) -> dict[str, object]:
+    address = member.address
+    return _known(
+        rank=rank,
+        node=member.node,
+        pod_name=member_name(reservation.id, rank),
+        node_ip=address.host if address else None,
+        node_port=address.port if address else None,
+        ssh_command=address.command if address else None,
+        ssh_host_keys=_known_hosts(address, member.host_keys) if address else None,
     )
 
 

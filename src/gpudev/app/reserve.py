@@ -16,6 +16,7 @@ from gpudev.domain.audit import AuditAction, AuditEntry
 from gpudev.domain.catalogue import Catalogue
 from gpudev.domain.errors import Conflict, NotFound
 from gpudev.domain.expiry import check_duration
+from gpudev.domain.gang import check_gang_environment, check_nodes
 from gpudev.domain.names import (
     ReservationId,
     check_client_version,
@@ -44,6 +45,8 @@ class ReserveRequest:
     """Taken as far as it can be a name, with something added where it is in use; never refused."""
     reservation_id: ReservationId | None = None
     """Chosen by the client: whoever asks for it again means the same request."""
+    distributed: bool = False
+    """The GPUs may be on several whole nodes."""
     env_vars: Mapping[str, str] = field(default_factory=dict)
     ssh_public_keys: tuple[str, ...] = ()
     github_user: str = ""
@@ -92,17 +95,20 @@ class Reserve:
     def _draft(self, user: User, request: ReserveRequest) -> Reservation:
         """Everything that can be checked without asking anybody; id and name are still open."""
         gpu_type = self.catalogue.get(request.gpu_type)
-        gpu_count = gpu_type.check_count(request.gpu_count)
+        node_count = check_nodes(gpu_type, request.gpu_count, distributed=request.distributed)
+        if node_count > 1:
+            check_gang_environment(request.env_vars)
         return Reservation(
             id=ReservationId(""),
             user_id=user.user_id,
             username=user.username,
             name=check_reservation_name(request.name) if request.name else "",
             gpu_type=gpu_type.name,
-            gpu_count=gpu_count,
+            gpu_count=request.gpu_count,
+            node_count=node_count,
             duration=check_duration(request.duration),
             created_at=self.clock.now(),
-            detail=f"Asked for {gpu_count} {gpu_type.name} GPU{'' if gpu_count == 1 else 's'}.",
+            detail=_describe(gpu_type.name, request.gpu_count, node_count),
             env_vars=check_environment(request.env_vars),
             client_version=check_client_version(request.client_version),
             warning=" ".join(request.warnings),
@@ -153,6 +159,11 @@ class Reserve:
         except NotFound:
             return None
         return earlier if earlier.user_id == user.user_id else None
+
+
+def _describe(gpu_type: str, gpu_count: int, node_count: int) -> str:
+    gpus = f"{gpu_count} {gpu_type} GPU{'' if gpu_count == 1 else 's'}"
+    return f"Asked for {gpus} on {node_count} nodes." if node_count > 1 else f"Asked for {gpus}."
 
 
 def _with_keys(draft: Reservation, let_in: LetIn, remarks: tuple[str, ...]) -> Reservation:

@@ -2,19 +2,21 @@
 
 `~/.gpu-dev/<id8>-sshconfig` makes `gpu-dev-<id8>` and the reservation's name hosts, and
 `~/.gpu-dev/<id8>-known_hosts` holds the host keys that the server told us. Checking is strict: nobody is
-ever asked about a host key.
+ever asked about a host key. Where there are several nodes, the others are hosts with their rank after both
+names.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from gpudev.client.config import Surroundings
 from gpudev.client.errors import NotActive, ServerFailed
 from gpudev.client.files import write_private
-from gpudev.wire.jobs import JobDetail
+from gpudev.wire.jobs import JobDetail, JobNode
 
 ID8_LENGTH = 8
 LOGIN = "dev"
@@ -41,8 +43,23 @@ def id8(reservation_id: str) -> str:
     return reservation_id[:ID8_LENGTH]
 
 
-def host_alias(reservation_id: str) -> str:
-    return f"gpu-dev-{id8(reservation_id)}"
+def host_alias(reservation_id: str, rank: int = 0) -> str:
+    return _ranked(f"gpu-dev-{id8(reservation_id)}", rank)
+
+
+def _ranked(name: str, rank: int) -> str:
+    return f"{name}-{rank}" if rank else name
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A node of a reservation, as OpenSSH is told of it."""
+
+    alias: str
+    name: str
+    address: str
+    port: int
+    host_keys: tuple[str, ...]
 
 
 def config_file(surroundings: Surroundings, reservation_id: str) -> Path:
@@ -57,20 +74,37 @@ def write_config(
     surroundings: Surroundings, api_url: str, job: JobDetail, identity_files: Iterable[Path]
 ) -> Path:
     """Make an active reservation a host of OpenSSH. Returns the file for `ssh -F`."""
-    if job.node_ip is None or job.node_port is None:
+    hosts = list_hosts(job)
+    if not hosts:
         raise NotActive(
             f"Reservation {id8(job.job_id)} is {job.status}: there is nothing to connect to.",
             hint=f"See where it stands with: gpu-dev show {id8(job.job_id)}",
         )
-    for word in (job.job_id, job.name, job.node_ip):
+    for word in (job.job_id, job.name, *(host.address for host in hosts)):
         _check_host_word(word)
-    alias = host_alias(job.job_id)
     known_hosts = known_hosts_file(surroundings, job.job_id)
     config = config_file(surroundings, job.job_id)
-    write_private(known_hosts, format_known_hosts(alias, job.ssh_host_keys or ()))
-    text = format_config(job, known_hosts, identity_files)
+    write_private(known_hosts, "".join(format_known_hosts(host.alias, host.host_keys) for host in hosts))
+    keys = tuple(identity_files)
+    text = "".join(format_host(host, known_hosts, keys) for host in hosts)
     write_private(config, f"{OWNER_LINE}{api_url}\n{text}")
     return config
+
+
+def list_hosts(job: JobDetail) -> tuple[Host, ...]:
+    """The nodes that can be reached, by rank."""
+    nodes: Sequence[JobDetail | JobNode] = job.nodes or [job]
+    return tuple(
+        Host(
+            alias=host_alias(job.job_id, rank),
+            name=_ranked(job.name, rank),
+            address=node.node_ip,
+            port=node.node_port,
+            host_keys=tuple(node.ssh_host_keys or ()),
+        )
+        for rank, node in enumerate(nodes)
+        if node.node_ip is not None and node.node_port is not None
+    )
 
 
 def delete_config(surroundings: Surroundings, reservation_id: str) -> None:
@@ -87,13 +121,12 @@ def delete_stale_configs(surroundings: Surroundings, api_url: str, live_ids: Col
             delete_config(surroundings, owner)
 
 
-def format_config(job: JobDetail, known_hosts: Path, identity_files: Iterable[Path]) -> str:
-    alias = host_alias(job.job_id)
+def format_host(host: Host, known_hosts: Path, identity_files: Iterable[Path]) -> str:
     settings = [
-        f"HostName {job.node_ip}",
-        f"Port {job.node_port}",
+        f"HostName {host.address}",
+        f"Port {host.port}",
         f"User {LOGIN}",
-        f"HostKeyAlias {alias}",
+        f"HostKeyAlias {host.alias}",
         f"UserKnownHostsFile {_quoted(known_hosts)}",
         "GlobalKnownHostsFile /dev/null",
         "StrictHostKeyChecking yes",
@@ -102,7 +135,7 @@ def format_config(job: JobDetail, known_hosts: Path, identity_files: Iterable[Pa
         *(f"IdentityFile {_quoted(file)}" for file in identity_files),
         "ServerAliveInterval 30",
     ]
-    return "\n    ".join([f"Host {alias} {job.name}", *settings]) + "\n"
+    return "\n    ".join([f"Host {host.alias} {host.name}", *settings]) + "\n"
 
 
 def format_known_hosts(alias: str, host_keys: Iterable[str]) -> str:

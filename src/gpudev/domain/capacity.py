@@ -11,6 +11,9 @@ from gpudev.domain.names import NodeName, ReservationId
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import ObservedServer, ServerPhase
 
+Held = tuple[ReservationId, NodeName]
+"""The room that a reservation holds on one of its nodes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -45,43 +48,49 @@ class Availability:
 
 def list_shown(
     holders: Iterable[Reservation], servers: Mapping[ReservationId, ObservedServer]
-) -> frozenset[ReservationId]:
-    """The holders that the nodes' free slots account for already.
+) -> frozenset[Held]:
+    """What the nodes' free slots account for already.
 
-    A server that found no room takes none, and one left over on another node takes none of this one.
+    A member that found no room takes none, and one left over on another node takes none of this one.
     """
     return frozenset(
-        holder.id
+        (holder.id, member.node)
         for holder in holders
         if (server := servers.get(holder.id))
-        and server.node == holder.node
-        and server.phase is not ServerPhase.UNPLACEABLE
+        for member in server.members
+        if member.node in holder.nodes and member.phase is not ServerPhase.UNPLACEABLE
     )
 
 
-def find_largest_node(nodes: Iterable[Node], gpu_type: GpuType) -> int:
-    """The most slots that one node in service could ever give; 0 when there is none."""
-    in_service = (node for node in nodes if node.gpu_type == gpu_type.name and node.is_schedulable)
-    return max((node.slots for node in in_service), default=0)
+def could_hold(nodes: Iterable[Node], gpu_type: GpuType, request: Reservation) -> bool:
+    """Whether the nodes in service could ever take it, if they were empty."""
+    wanted = gpu_type.slots_for(request.gpus_per_node)
+    fitting = [
+        node
+        for node in nodes
+        if node.gpu_type == gpu_type.name and node.is_schedulable and node.slots >= wanted
+    ]
+    return len(fitting) >= request.node_count
 
 
 def count_free_slots(
     nodes: Iterable[Node],
     gpu_type: GpuType,
     holders: Iterable[Reservation],
-    shown: Collection[ReservationId],
+    shown: Collection[Held],
 ) -> dict[NodeName, int]:
     """Free slots of each schedulable node of a type.
 
-    `holders` are the reservations that hold room by the database, `shown` those whose servers the cluster
-    has counted already; the others are subtracted here, so that nothing is given twice.
+    `holders` are the reservations that hold room by the database, `shown` what of it the cluster has
+    counted already; the rest is subtracted here, so that nothing is given twice.
     """
     free = {
         node.name: node.free_slots for node in nodes if node.gpu_type == gpu_type.name and node.is_schedulable
     }
     for holder in holders:
-        if holder.holds_room and holder.id not in shown and holder.node in free:
-            free[holder.node] -= gpu_type.slots_for(holder.gpu_count)
+        for node in holder.nodes:
+            if holder.holds_room and (holder.id, node) not in shown and node in free:
+                free[node] -= gpu_type.slots_for(holder.gpus_per_node)
     return free
 
 
@@ -89,7 +98,7 @@ def measure_availability(
     nodes: Iterable[Node],
     gpu_type: GpuType,
     holders: Iterable[Reservation],
-    shown: Collection[ReservationId],
+    shown: Collection[Held],
 ) -> Availability:
     own = [node for node in nodes if node.gpu_type == gpu_type.name]
     slots = {node.name: node.slots for node in own}

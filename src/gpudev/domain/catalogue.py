@@ -81,7 +81,7 @@ class GpuType:
         """Refuse a count that no single node of this type can give."""
         if gpu_count in self.counts_on_one_node:
             return gpu_count
-        choices = _in_words(self.counts_on_one_node)
+        choices = in_words(self.counts_on_one_node)
         if self.is_cpu_only:
             raise Invalid(
                 f"{self.name} has no GPUs.",
@@ -121,7 +121,7 @@ class Catalogue:
         near = difflib.get_close_matches(name.lower(), self.by_name, n=3, cutoff=0.4)
         raise Invalid(
             f'There is no GPU type "{name}" here.',
-            hint=f"Try --gpu-type {_in_words(near or self.by_name)}.",
+            hint=f"Try --gpu-type {in_words(near or self.by_name)}.",
             code="unknown_gpu_type",
         )
 
@@ -135,7 +135,7 @@ def _at_least_one(amount: Fraction) -> int:
     return max(1, int(amount))
 
 
-def _in_words(choices: Iterable[object]) -> str:
+def in_words(choices: Iterable[object]) -> str:
     *most, last = [str(choice) for choice in choices] or ["nothing"]
     return f"{', '.join(most)} or {last}" if most else last
 

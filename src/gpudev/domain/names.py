@@ -47,6 +47,11 @@ def server_name(reservation_id: ReservationId) -> str:
     return f"gpu-dev-{id8(reservation_id)}"
 
 
+def member_name(reservation_id: ReservationId, rank: int) -> str:
+    """What one node's part of a dev server is called: rank 0 as the whole, the others with their rank."""
+    return f"{server_name(reservation_id)}-{rank}" if rank else server_name(reservation_id)
+
+
 def default_reservation_name(gpu_type: str, reservation_id: ReservationId) -> str:
     return f"{gpu_type}-{id8(reservation_id)}"
 

@@ -1,4 +1,4 @@
-"""On which node a request goes: the fullest that fits, so that whole nodes stay free."""
+"""On which nodes a request goes: the fullest that fit, so that whole nodes stay free."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from collections.abc import Mapping
 from gpudev.domain.names import NodeName
 
 
-def choose_node(free_slots: Mapping[NodeName, int], wanted: int) -> NodeName | None:
-    """The node with the least free room that still fits; the name breaks ties, so equal inputs agree."""
-    fitting = [(free, name) for name, free in free_slots.items() if free >= wanted]
-    return min(fitting)[1] if fitting else None
+def choose_nodes(free_slots: Mapping[NodeName, int], wanted: int, count: int = 1) -> tuple[NodeName, ...]:
+    """So many nodes with room for `wanted` each, or none at all: a gang is placed as a whole.
+
+    Those with the least free room that still fit; the name breaks ties, so equal inputs agree. A gang wants
+    all slots of its nodes, so that only nodes that are free as a whole fit it.
+    """
+    fitting = sorted((free, name) for name, free in free_slots.items() if free >= wanted)
+    return tuple(name for _, name in fitting[:count]) if len(fitting) >= count else ()

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from gpudev.domain.disk import DiskId, VolumeId
 from gpudev.domain.lifecycle import LIVE, PLACED, TERMINAL, WAITING, Status, check_move
 from gpudev.domain.names import NodeName, OperationId, ReservationId, UserId, id8
-from gpudev.domain.server import SshAddress
+from gpudev.domain.server import Member, SshAddress
 
 
 class Reason(StrEnum):
@@ -161,8 +161,11 @@ class Reservation:
     name: str
     gpu_type: str
     gpu_count: int
+    """On all nodes together."""
     duration: timedelta
     created_at: datetime
+    node_count: int = 1
+    """How many nodes it takes: one, or for a gang several whole ones."""
     status: Status = Status.PENDING
     reason: Reason | None = None
     detail: str = ""
@@ -179,9 +182,8 @@ class Reservation:
     disk_name: str = ""
     volume_id: VolumeId | None = None
     """The disk's volume, once its server is there."""
-    node: NodeName | None = None
-    address: SshAddress | None = None
-    host_keys: tuple[str, ...] = ()
+    members: tuple[Member, ...] = ()
+    """Its part on each node, by rank; none before it is placed."""
     queue_position: int | None = None
     estimated_start_at: datetime | None = None
     last_queue_update: datetime | None = None
@@ -197,6 +199,31 @@ class Reservation:
     @property
     def id8(self) -> str:
         return id8(self.id)
+
+    @property
+    def is_gang(self) -> bool:
+        return self.node_count > 1
+
+    @property
+    def gpus_per_node(self) -> int:
+        return self.gpu_count // self.node_count
+
+    @property
+    def nodes(self) -> tuple[NodeName, ...]:
+        return tuple(member.node for member in self.members)
+
+    @property
+    def node(self) -> NodeName | None:
+        """Where rank 0 is."""
+        return self.members[0].node if self.members else None
+
+    @property
+    def address(self) -> SshAddress | None:
+        return self.members[0].address if self.members else None
+
+    @property
+    def host_keys(self) -> tuple[str, ...]:
+        return self.members[0].host_keys if self.members else ()
 
     @property
     def is_waiting(self) -> bool:
@@ -220,8 +247,8 @@ class Reservation:
 
     @property
     def holds_room(self) -> bool:
-        """Takes GPUs of its node: placed, or ended with something of it still to be cleaned away."""
-        return self.node is not None and not self.is_cleaned
+        """Takes GPUs of its nodes: placed, or ended with something of it still to be cleaned away."""
+        return bool(self.members) and not self.is_cleaned
 
 
 def queue(reservation: Reservation, reason: Reason, detail: str) -> Reservation:
@@ -231,35 +258,33 @@ def queue(reservation: Reservation, reason: Reason, detail: str) -> Reservation:
         status=check_move(reservation.status, Status.QUEUED),
         reason=reason,
         detail=detail,
-        node=None,
+        members=(),
         placed_at=None,
     )
 
 
-def place(reservation: Reservation, node: NodeName, now: datetime) -> Reservation:
+def place(reservation: Reservation, nodes: tuple[NodeName, ...], now: datetime) -> Reservation:
+    """On these nodes, one for each rank."""
     return replace(
         reservation,
         status=check_move(reservation.status, Status.PREPARING),
         reason=None,
-        detail=f"Starting on {node}.",
-        node=node,
+        detail=f"Starting on {', '.join(nodes)}.",
+        members=tuple(Member(node) for node in nodes),
         placed_at=now,
         queue_position=None,
         estimated_start_at=None,
     )
 
 
-def activate(
-    reservation: Reservation, address: SshAddress, host_keys: tuple[str, ...], now: datetime
-) -> Reservation:
+def activate(reservation: Reservation, members: tuple[Member, ...], now: datetime) -> Reservation:
     """The server answers; only now the reserved time starts to run."""
     return replace(
         reservation,
         status=check_move(reservation.status, Status.ACTIVE),
         reason=None,
         detail="The dev server answers on SSH.",
-        address=address,
-        host_keys=host_keys,
+        members=members,
         launched_at=now,
         expires_at=now + reservation.duration,
     )

@@ -16,7 +16,8 @@ class SubmitRequest:
     gpu_type: str
     """A type that `/v1/gpu/availability` lists, in any letter case."""
     gpu_count: int
-    """How many GPUs of one node: 1, 2, 4 or 8, up to the node's size; 0 for the CPU types."""
+    """How many: 1, 2, 4 or 8, up to the node's size; 0 for the CPU types; with `distributed`, those of
+    several whole nodes."""
     duration_hours: float
     """For how long, counted from the moment the dev server answers: 5 minutes to 24 hours."""
     name: str | None = None
@@ -39,7 +40,8 @@ class SubmitRequest:
     recreate_env: bool | None = None
     """Make the shell environment on the disk anew. Not supported yet."""
     distributed: bool | None = None
-    """Whole nodes, several of them. Not supported yet."""
+    """The GPUs are those of 2 to 4 whole nodes, which start and end together. `RANK`, `NODE_RANK`,
+    `WORLD_SIZE`, `MASTER_ADDR`, `MASTER_PORT` and `MULTINODE_HOSTS` are set there. Not all types have it."""
     node_labels: dict[str, str] | None = None
     """Only nodes with these labels. Not supported yet."""
     env_vars: dict[str, str] = field(default_factory=dict)
@@ -97,6 +99,26 @@ class SubmitResponse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobNode:
+    """One node of a reservation that has several."""
+
+    rank: int
+    """Counts the nodes from 0."""
+    node: str
+    """Name of the node."""
+    pod_name: str
+    """Name of the dev server's part there."""
+    node_ip: str | None = None
+    """Where it answers on SSH, while the reservation is active."""
+    node_port: int | None = None
+    """The port there."""
+    ssh_command: str | None = None
+    """Works as it stands while the reservation is active."""
+    ssh_host_keys: list[str] | None = None
+    """Lines for a known_hosts file."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobDetail:
     """A reservation as its owner sees it. What is not known is left out of the JSON, never null."""
 
@@ -111,7 +133,7 @@ class JobDetail:
     gpu_type: str
     """Type of the GPUs."""
     gpu_count: int
-    """How many of them; 0 for the CPU types."""
+    """How many of them, on all nodes together; 0 for the CPU types."""
     duration_hours: float
     """How long it was asked for."""
     created_at: datetime
@@ -150,6 +172,9 @@ class JobDetail:
     """The disk that is its home; left out: the home is not kept."""
     ebs_volume_id: str | None = None
     """The volume of that disk, once the dev server is there."""
+    nodes: list[JobNode] | None = None
+    """Where there are several: each of them, in the order of their ranks, once it is placed. The fields above
+    tell of rank 0."""
     github_user: str | None = None
     """The GitHub user whose keys may log in besides those that were sent."""
     queue_position: int | None = None

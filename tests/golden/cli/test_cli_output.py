@@ -22,6 +22,7 @@ from tests.support.wire_values import (
     ACTIVE,
     AVAILABILITY,
     FAILED,
+    GANG,
     H100,
     NOW,
     QUEUED,
@@ -60,6 +61,10 @@ def test_show(job: object) -> None:
     check_golden(f"cli/show_{job.status}.txt", format_detail(job, CLOCK))
 
 
+def test_show_gang() -> None:
+    check_golden("cli/show_gang.txt", format_detail(GANG, CLOCK))
+
+
 def test_show_as_json() -> None:
     check_golden("cli/show_json.txt", format_json(ACTIVE))
 
@@ -68,7 +73,8 @@ def test_ready() -> None:
     config = Path("/home/ada/.gpu-dev/7f3a91c2-sshconfig")
     real = format_ready(ACTIVE, CLOCK, config)
     simulated = format_ready(replace(ACTIVE, simulated=True), CLOCK, config)
-    check_golden("cli/ready.txt", f"{real}\n\n{simulated}")
+    gang = format_ready(GANG, CLOCK, config)
+    check_golden("cli/ready.txt", f"{real}\n\n{simulated}\n\n{gang}")
 
 
 def test_avail() -> None:

@@ -144,11 +144,11 @@ def owned(
 ) -> dict[str, str]:
     """What the owner has, by the names that paths give it, and a user whom nobody needs."""
     make_person("scapegoat")
-    asyncio.run(add_key(module_database, "owner", "spare-key-of-owner"))
+    asyncio.run(add_key(module_database, "owner", "temporary-key-of-owner"))
     asyncio.run(_add_disk(module_database, "owner"))
     job = api_server.call("POST", "/v1/jobs/submit", JOB, keys["owner"]).json["job_id"]
     operation = api_server.call("POST", f"/v1/jobs/{job}/cancel", key=keys["owner"]).json["operation_id"]
-    return {"job_id": job, "operation_id": operation, "prefix": "spare-ke", "name": "scapegoat"}
+    return {"job_id": job, "operation_id": operation, "prefix": "temporary-ke", "name": "scapegoat"}
 
 
 def test_every_route_has_a_row(api_server: ApiServer) -> None:

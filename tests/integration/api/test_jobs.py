@@ -22,7 +22,7 @@ async def _place(dsn: str, job_id: str) -> None:
     async with open_test_stores(dsn) as stores:
         before = await stores.reservations.get(ReservationId(job_id))
         now = datetime.now(UTC)
-        after = place(before, NodeName("t4-0"), now)
+        after = place(before, (NodeName("t4-0"),), now)
         async with stores.admissions.lock("t4") as transaction:
             assert await transaction.record(Record(before, after, Event(EventKind.PLACED, "Placed.", now)))
 

@@ -35,7 +35,7 @@ def requeue(reservation: Reservation) -> tuple[Reservation, EventKind]:
     now = datetime.now(UTC)
     if reservation.status is Status.PREPARING:
         return queue(reservation, Reason.PLACEMENT_LOST, "Back in the queue."), EventKind.REQUEUED
-    return place(reservation, NodeName("t4-0"), now), EventKind.PLACED
+    return place(reservation, (NodeName("t4-0"),), now), EventKind.PLACED
 
 
 def cancel(reservation: Reservation) -> tuple[Reservation, EventKind]:

@@ -75,11 +75,11 @@ def world(api_server: ApiServer, make_person: Callable[..., Person], module_data
     keys = {"owner": owner.key, "nobody": None} | {
         name: make_person(name).key for name in ("stranger", "admin", "scapegoat")
     }
-    asyncio.run(add_key(module_database, owner.username, "spare-key-of-owner"))
+    asyncio.run(add_key(module_database, owner.username, "temporary-key-of-owner"))
     job = owner.submit(name=NAME, env_vars={"A": VALUE}).json["job_id"]
     operation = owner.call("POST", f"/v1/jobs/{job}/cancel").json["operation_id"]
     asyncio.run(_clean_up(module_database, job))
-    owned = {"job_id": job, "operation_id": operation, "prefix": "spare-ke", "name": "scapegoat"}
+    owned = {"job_id": job, "operation_id": operation, "prefix": "temporary-ke", "name": "scapegoat"}
     return World(api_server, keys, owned)
 
 

@@ -22,7 +22,7 @@ from gpudev.adapters.local.records import Records
 from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.adapters.local.shutdown import stop_all_servers
 from gpudev.domain.errors import Conflict, Invalid
-from gpudev.domain.names import NodeName
+from gpudev.domain.names import NodeName, server_name
 from gpudev.domain.server import ObservedServer, ServerPhase
 from tests.support.local_cluster import (
     PATIENCE_SECONDS,
@@ -176,7 +176,7 @@ async def make_and_lose(state_dir: Path, isolation: Isolation) -> Record:
     async with LocalCluster(make_config(state_dir, isolation)) as cluster:
         server = await create_ready(cluster, make_spec())
     files = Records(state_dir).files_of(server.reservation_id[:8])
-    end_server(server.reservation_id, files.find_processes())
+    end_server(server_name(server.reservation_id), files.find_processes())
     record = files.find_record()
     assert record is not None
     return record
@@ -186,7 +186,7 @@ async def test_a_port_that_was_never_told_is_given_up_to_a_stranger(
     state_dir: Path, isolation: Isolation
 ) -> None:
     record = await make_and_lose(state_dir, isolation)
-    Records(state_dir).files_of(record.id8).write_record(replace(record, has_answered=False))
+    Records(state_dir).files_of(record.key).write_record(replace(record, has_answered=False))
     async with taken_port(record.port), open_cluster(state_dir, isolation) as cluster:
         server = await wait_ready(cluster, record.spec.reservation_id)
         assert server.address is not None

@@ -39,7 +39,7 @@ async def asked(stores: Stores) -> Reservation:
 
 
 async def place_it(stores: Stores, reservation: Reservation) -> None:
-    after = place(reservation, NodeName("t4-0"), NOON)
+    after = place(reservation, (NodeName("t4-0"),), NOON)
     async with stores.admissions.lock("t4") as transaction:
         await transaction.record(Record(reservation, after, Event(EventKind.PLACED, "Placed.", NOON)))
 

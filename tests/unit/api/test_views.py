@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, replace
 from datetime import timedelta
 from typing import Any, cast
 
@@ -15,9 +15,9 @@ from gpudev.domain.disk import VolumeId
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName, UserId
 from gpudev.domain.reservation import Reason, Reservation
-from gpudev.domain.server import SshAddress
+from gpudev.domain.server import Member, SshAddress
 from gpudev.ports.store import User
-from gpudev.wire.jobs import JobDetail
+from gpudev.wire.jobs import JobDetail, JobNode
 from tests.support.reservations import NOON, make_reservation
 
 
@@ -32,11 +32,13 @@ LATER = NOON + timedelta(hours=1)
 STATES: dict[Status, dict[str, Any]] = {
     Status.PENDING: {},
     Status.QUEUED: {"reason": Reason.NO_NODES, "queue_position": 3, "estimated_start_at": LATER},
-    Status.PREPARING: {"node": NodeName("t4-0")},
+    Status.PREPARING: {"members": (Member(NodeName("t4-0")),)},
     Status.ACTIVE: {
-        "node": NodeName("t4-0"),
-        "address": SshAddress("10.0.0.1", 30000),
-        "host_keys": ("ssh-ed25519 AAAA",),
+        "node_count": 2,
+        "members": tuple(
+            Member(NodeName(f"t4-{rank}"), SshAddress("10.0.0.1", 30000 + rank), (f"ssh-ed25519 A{rank}",))
+            for rank in range(2)
+        ),
         "launched_at": NOON,
         "expires_at": LATER,
         "disk_name": "work",
@@ -70,6 +72,33 @@ def test_a_job_has_what_the_wire_describes_and_nothing_else(status: Status) -> N
     }
     assert always <= set(shown) <= known
     assert None not in shown.values()
+
+
+def show(reservation: Reservation) -> dict[str, Any]:
+    return job_detail(reservation, cast("Application", FewFacts), NOON)
+
+
+def test_a_gang_shows_each_of_its_nodes_and_rank_0_as_the_reservation() -> None:
+    active = in_state(Status.ACTIVE)
+    shown = show(active)
+    assert [{field: node[field] for field in ("rank", "node", "ssh_command")} for node in shown["nodes"]] == [
+        {"rank": 0, "node": "t4-0", "ssh_command": "ssh -p 30000 dev@10.0.0.1"},
+        {"rank": 1, "node": "t4-1", "ssh_command": "ssh -p 30001 dev@10.0.0.1"},
+    ]
+    assert [node["pod_name"] for node in shown["nodes"]] == [
+        f"gpu-dev-{active.id8}",
+        f"gpu-dev-{active.id8}-1",
+    ]
+    assert shown["nodes"][1]["ssh_host_keys"] == ["[10.0.0.1]:30001 ssh-ed25519 A1"]
+    assert shown["ssh_command"] == shown["nodes"][0]["ssh_command"]
+    assert {name for node in shown["nodes"] for name in node} == {field.name for field in fields(JobNode)}
+
+
+def test_a_gang_that_is_not_active_shows_its_nodes_without_addresses() -> None:
+    ended = replace(in_state(Status.ACTIVE), status=Status.FAILED)
+    assert set(show(ended)["nodes"][0]) == {"rank", "node", "pod_name"}
+    assert "nodes" not in show(replace(in_state(Status.QUEUED), node_count=2))
+    assert "nodes" not in show(in_state(Status.PREPARING))
 
 
 def test_all_that_the_wire_describes_is_shown_in_some_state() -> None:

@@ -14,9 +14,9 @@ from gpudev.cli.commands.connect import ssh_arguments
 from gpudev.client import codec
 from gpudev.client.config import read_surroundings
 from gpudev.client.ssh_keys import collect_public_keys
-from gpudev.wire.jobs import JobDetail
+from gpudev.wire.jobs import JobDetail, JobNode
 from tests.support.fake_api import FakeApi, Reply
-from tests.support.wire_values import A_JOB, ACTIVE, FAILED
+from tests.support.wire_values import A_JOB, ACTIVE, FAILED, GANG
 from tests.unit.cli.conftest import GpuDev
 
 
@@ -54,6 +54,40 @@ def connect(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_a_command_runs_there_and_its_exit_code_comes_back() -> None:
     answer = connect("train", "--", "echo hello; exit 42")
     assert (answer.returncode, answer.stdout) == (42, "hello\n")
+
+
+def test_node_of_a_gang_is_chosen_by_its_rank(dev_server: FakeApi) -> None:
+    """Only the node of rank 1 is a real server; nobody answers for rank 0."""
+    job = codec.loads(JobDetail, codec.dumps(dev_server.replies["GET", "/v1/jobs/train"][0].body))
+    nodes = [
+        JobNode(rank=0, node="a", pod_name="x", node_ip="127.0.0.1", node_port=1, ssh_host_keys=[]),
+        JobNode(
+            rank=1,
+            node="b",
+            pod_name="x-1",
+            node_ip=job.node_ip,
+            node_port=job.node_port,
+            ssh_host_keys=job.ssh_host_keys,
+        ),
+    ]
+    dev_server.on("GET", "/v1/jobs/train", Reply(body=codec.encode(replace(job, nodes=nodes))))
+    assert connect("train", "--node", "1", "--", "echo hello").stdout == "hello\n"
+    assert connect("train", "--", "echo hello").returncode == 255
+
+
+@pytest.mark.parametrize(
+    "job, rank, hint",
+    [(ACTIVE, 1, "it has one"), (GANG, 2, "Its nodes are 0 to 1."), (GANG, -1, "Its nodes are 0 to 1.")],
+    ids=["one node", "too high", "below 0"],
+)
+def test_node_that_is_not_there_is_refused(
+    gpu_dev: GpuDev, api: FakeApi, job: JobDetail, rank: int, hint: str
+) -> None:
+    api.on("GET", "/v1/jobs/train", Reply(body=codec.encode(job)))
+    result = gpu_dev("connect", "train", "--node", str(rank))
+    assert result.code == 2
+    assert f"Reservation 7f3a91c2 has no node {rank}." in result.err
+    assert hint in result.err
 
 
 @pytest.mark.usefixtures("dev_server")

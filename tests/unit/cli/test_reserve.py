@@ -34,14 +34,16 @@ def test_the_defaults(gpu_dev: GpuDev, api: FakeApi) -> None:
     assert result.code == 0
     sent = submitted(api)
     assert (sent["gpu_type"], sent["gpu_count"], sent["duration_hours"]) == ("h100", 1, 4.0)
+    assert "distributed" not in sent
     assert "Asked for 1 x h100 for 4 h: reservation 7f3a91c2." in result.err
 
 
 def test_everything_that_can_be_said(gpu_dev: GpuDev, api: FakeApi) -> None:
     plan_reservation(api, "submitted", "active")
-    gpu_dev(*RESERVE, "-g", "2", "--for", "2h30m", "-n", "train", "--env", "A=1", "--env", "B=x=y")
+    gpu_dev(*RESERVE, "-g", "16", "-d", "--for", "2h30m", "-n", "train", "--env", "A=1", "--env", "B=x=y")
     sent = submitted(api)
-    assert (sent["gpu_count"], sent["duration_hours"], sent["name"]) == (2, 2.5, "train")
+    assert sent["distributed"] is True
+    assert (sent["gpu_count"], sent["duration_hours"], sent["name"]) == (16, 2.5, "train")
     assert sent["env_vars"] == {"A": "1", "B": "x=y"}
     keys = sent["ssh_public_keys"]
     assert isinstance(keys, list)

@@ -13,7 +13,7 @@ from gpudev.client import ssh
 from gpudev.client.config import Surroundings
 from gpudev.client.errors import NotActive, ServerFailed
 from gpudev.wire.jobs import JobDetail
-from tests.support.wire_values import A_JOB, ACTIVE, JOB_ID
+from tests.support.wire_values import A_JOB, ACTIVE, GANG, JOB_ID
 
 URL = "http://127.0.0.1:8321"
 
@@ -42,6 +42,17 @@ def test_openssh_reads_what_we_mean(surroundings: Surroundings, host: str) -> No
     assert settings["stricthostkeychecking"] == "true"
     assert settings["hostkeyalias"] == "gpu-dev-7f3a91c2"
     assert settings["identityfile"].replace("%%", "%") == str(key)
+
+
+@pytest.mark.parametrize("rank, host", [(0, "train"), (1, "gpu-dev-7f3a91c2-1"), (1, "train-1")])
+def test_every_node_of_a_gang_is_a_host(surroundings: Surroundings, rank: int, host: str) -> None:
+    settings = resolve(ssh.write_config(surroundings, URL, GANG, ()), host)
+    assert settings["port"] == str(30022 + rank)
+    assert settings["hostkeyalias"] == ssh.host_alias(JOB_ID, rank)
+    known = ssh.known_hosts_file(surroundings, JOB_ID)
+    assert (
+        f"{ssh.host_alias(JOB_ID, rank)} ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI{rank}\n" in known.read_text()
+    )
 
 
 def test_host_keys_are_known_by_the_alias(surroundings: Surroundings) -> None:

@@ -8,12 +8,13 @@ import pytest
 
 from gpudev.domain.capacity import (
     Node,
+    could_hold,
     count_free_slots,
-    find_largest_node,
     list_shown,
     measure_availability,
 )
 from gpudev.domain.lifecycle import PLACED, TERMINAL, Status
+from gpudev.domain.names import NodeName
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import ServerPhase
 from tests.support.domain_values import (
@@ -22,6 +23,7 @@ from tests.support.domain_values import (
     QUAD,
     SLOTTED,
     make_id,
+    make_member,
     make_node,
     make_reservation,
     make_server,
@@ -38,7 +40,7 @@ def test_holder_that_the_cluster_does_not_show_is_subtracted(status: Status) -> 
 
 def test_holder_that_the_cluster_shows_is_not_subtracted_twice() -> None:
     holder = make_reservation(status=Status.ACTIVE, gpu_count=2)
-    assert count_free_slots([make_node(free=2)], QUAD, [holder], {holder.id}) == {"a": 2}
+    assert count_free_slots([make_node(free=2)], QUAD, [holder], {(holder.id, NodeName("a"))}) == {"a": 2}
 
 
 @pytest.mark.parametrize("status", sorted(TERMINAL))
@@ -76,7 +78,7 @@ def test_room_that_is_overdrawn_shows_as_less_than_none() -> None:
 def test_server_accounts_for_its_holder_unless_it_found_no_room(phase: ServerPhase) -> None:
     holder = make_reservation(status=Status.PREPARING)
     shown = list_shown([holder], {holder.id: make_server(phase=phase)})
-    assert shown == (NOBODY if phase is ServerPhase.UNPLACEABLE else {holder.id})
+    assert shown == (NOBODY if phase is ServerPhase.UNPLACEABLE else {(holder.id, "a")})
 
 
 def test_server_left_over_on_another_node_does_not_account_for_its_holder() -> None:
@@ -89,17 +91,47 @@ def test_holder_without_a_server_and_server_without_a_holder_are_not_shown() -> 
     assert list_shown([holder], {make_id(2): make_server(2)}) == NOBODY
 
 
+FULL = make_node("b", slots=4, free=0)
+
+
 @pytest.mark.parametrize(
-    "nodes, largest",
+    "nodes, gpus, count, holds",
     [
-        pytest.param([], 0, id="none"),
-        pytest.param([make_node("a", slots=2), make_node("b", slots=4, free=0)], 4, id="a full one counts"),
-        pytest.param([make_node("a", slots=4, is_schedulable=False)], 0, id="out of service"),
-        pytest.param([make_node("a", slots=4, gpu_type="other")], 0, id="another type"),
+        pytest.param([], 1, 1, False, id="none"),
+        pytest.param([make_node("a", slots=2), FULL], 4, 1, True, id="a full one counts"),
+        pytest.param([make_node("a", slots=4, is_schedulable=False)], 1, 1, False, id="out of service"),
+        pytest.param([make_node("a", slots=4, gpu_type="other")], 1, 1, False, id="another type"),
+        pytest.param([make_node("a"), FULL], 8, 1, False, id="two nodes are not one"),
+        pytest.param([make_node("a"), FULL], 8, 2, True, id="two nodes for a gang"),
+        pytest.param([make_node("a"), make_node("b", slots=3)], 8, 2, False, id="one too small for a gang"),
+        pytest.param([make_node("a"), FULL], 12, 3, False, id="too few nodes for a gang"),
     ],
 )
-def test_largest_node_in_service(nodes: list[Node], largest: int) -> None:
-    assert find_largest_node(nodes, QUAD) == largest
+def test_whether_nodes_in_service_could_ever_hold_a_request(
+    nodes: list[Node], gpus: int, count: int, *, holds: bool
+) -> None:
+    request = make_reservation(gpu_count=gpus, node_count=count)
+    assert could_hold(nodes, QUAD, request) is holds
+
+
+def test_gang_holds_room_on_each_of_its_nodes() -> None:
+    gang = make_reservation(status=Status.PREPARING, nodes="ab", gpu_count=8)
+    nodes = [make_node("a"), make_node("b"), make_node("c")]
+    assert count_free_slots(nodes, QUAD, [gang], NOBODY) == {"a": 0, "b": 0, "c": 4}
+
+
+def test_each_member_of_a_gang_is_accounted_for_on_its_own_node() -> None:
+    """One member is shown, one found no room, one is not there yet, and one stands elsewhere."""
+    gang = make_reservation(status=Status.PREPARING, nodes="abcd", gpu_count=16)
+    members = (
+        make_member(0, node="a"),
+        make_member(1, ServerPhase.UNPLACEABLE, node="b"),
+        make_member(3, node="z"),
+    )
+    shown = list_shown([gang], {gang.id: make_server(members=members)})
+    assert shown == {(gang.id, "a")}
+    nodes = [make_node("a", free=0), *(make_node(name) for name in "bcd")]
+    assert count_free_slots(nodes, QUAD, [gang], shown) == {"a": 0, "b": 0, "c": 0, "d": 0}
 
 
 def octo_nodes(*free: int, slots: int = 8) -> list[Node]:

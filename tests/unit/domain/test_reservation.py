@@ -10,12 +10,15 @@ from gpudev.domain.errors import IllegalMove
 from gpudev.domain.lifecycle import PLACED, TERMINAL, Status, is_legal
 from gpudev.domain.names import NodeName
 from gpudev.domain.reservation import Reason, Reservation, activate, clean, end, place, queue
+from gpudev.domain.server import Member
 from tests.support.domain_values import ADDRESS, HOST_KEYS, HOUR, NOW, make_reservation
+
+MEMBERS = (Member(NodeName("a"), ADDRESS, HOST_KEYS),)
 
 MOVES: dict[Status, Callable[[Reservation], Reservation]] = {
     Status.QUEUED: lambda before: queue(before, Reason.PLACEMENT_LOST, "words"),
-    Status.PREPARING: lambda before: place(before, NodeName("b"), NOW),
-    Status.ACTIVE: lambda before: activate(before, ADDRESS, HOST_KEYS, NOW),
+    Status.PREPARING: lambda before: place(before, (NodeName("b"),), NOW),
+    Status.ACTIVE: lambda before: activate(before, MEMBERS, NOW),
     Status.EXPIRED: lambda before: end(before, Status.EXPIRED, Reason.TIME_IS_UP, NOW),
     Status.CANCELLED: lambda before: end(before, Status.CANCELLED, Reason.CANCELLED_BY_USER, NOW),
     Status.FAILED: lambda before: end(before, Status.FAILED, Reason.INTERNAL_ERROR, NOW),
@@ -38,13 +41,14 @@ def test_move_happens_exactly_if_it_is_legal_and_leaves_the_old_value_alone(
 
 def test_placing_gives_a_node_and_takes_the_request_out_of_the_line() -> None:
     waiting = make_reservation(status=Status.QUEUED, queue_position=1, estimated_start_at=NOW)
-    placed = place(waiting, NodeName("b"), NOW)
+    placed = place(waiting, (NodeName("b"), NodeName("c")), NOW)
     assert (placed.node, placed.placed_at, placed.reason) == ("b", NOW, None)
+    assert (placed.nodes, placed.detail) == (("b", "c"), "Starting on b, c.")
     assert (placed.queue_position, placed.estimated_start_at) == (None, None)
 
 
 def test_clock_of_a_reservation_starts_when_its_server_answers() -> None:
-    active = activate(make_reservation(status=Status.PREPARING), ADDRESS, HOST_KEYS, NOW)
+    active = activate(make_reservation(status=Status.PREPARING), MEMBERS, NOW)
     assert (active.launched_at, active.expires_at) == (NOW, NOW + HOUR)
     assert (active.address, active.host_keys) == (ADDRESS, HOST_KEYS)
 

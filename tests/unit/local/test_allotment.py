@@ -17,7 +17,7 @@ CPU = NodeName("cpu-x86-0")
 def given(fleet: Fleet, records: list[Record], spec: ServerSpec) -> Record:
     allotment = allot(fleet, records, spec)
     assert isinstance(allotment, Given)
-    return Record(spec, "uid", is_placed=True, gpus=allotment.gpus)
+    return Record(spec, "uid", is_placed=True, gpus=allotment.gpus[0])
 
 
 def names(record: Record) -> list[str]:
@@ -54,3 +54,27 @@ def test_servers_that_were_not_placed_take_nothing() -> None:
 def test_nodes_show_what_is_left() -> None:
     taken = [given(FLEET, [], make_spec(gpus=2)), given(FLEET, [], make_spec(gpus=0, node=CPU))]
     assert [node.free_slots for node in list_nodes(FLEET, taken)] == [2, 4, 2]
+
+
+T4S = (NodeName("t4-0"), NodeName("t4-1"))
+
+
+def test_a_gang_gets_all_gpus_of_each_of_its_nodes() -> None:
+    spec = make_spec(gpus=8, nodes=T4S)
+    allotment = allot(FLEET, [], spec)
+    assert isinstance(allotment, Given)
+    members = [
+        Record(spec, "uid", is_placed=True, gpus=gpus, rank=rank) for rank, gpus in enumerate(allotment.gpus)
+    ]
+    assert [names(member) for member in members] == [
+        [f"simulated-t4-{node}-{index}" for index in range(4)] for node in (0, 1)
+    ]
+    assert [node.free_slots for node in list_nodes(FLEET, members)] == [0, 0, 3]
+    assert [node.free_slots for node in list_nodes(FLEET, members[:1])] == [0, 4, 3]
+
+
+def test_a_gang_gets_nothing_where_one_node_has_no_room_and_that_one_is_named() -> None:
+    taken = given(FLEET, [], make_spec(gpus=1, node=T4S[1]))
+    assert allot(FLEET, [taken], make_spec(gpus=8, nodes=T4S)) == NoRoom(
+        "Node t4-1 has 3 of 4 free, and 4 are wanted.", rank=1
+    )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from gpudev.adapters.local.allotment import Given
 from gpudev.adapters.local.devserver.environment import Account, build_environment
 from gpudev.adapters.local.devserver.greeting import compose_greeting
+from gpudev.adapters.local.new_server import draw_up
 from gpudev.adapters.local.nodes.gpu import LocalGpu
 from gpudev.adapters.local.record import Record
 from gpudev.adapters.local.sandbox.isolation import Isolation
@@ -73,3 +76,38 @@ def test_the_greeting_names_the_gpus_and_calls_them_what_they_are() -> None:
     assert "1 t4 on t4-0\n" in real
     spec = make_spec(gpus=0, node=NodeName("cpu-x86-0"))
     assert "none (cpu-x86 on cpu-x86-0)" in compose_greeting(record_of(spec, ()), ACCOUNT, Isolation.NONE)
+
+
+def gang_member(rank: int, env: Mapping[str, str] | None = None) -> Record:
+    spec = make_spec(gpus=8, nodes=(NodeName("a100-0"), NodeName("a100-1")))
+    spec = replace(spec, env_vars=env or {})
+    gpus = tuple((LocalGpu(f"simulated-a100-{node}-0"),) for node in (0, 1))
+    return draw_up(spec, Given(gpus), (30001, 30002))[rank]
+
+
+def test_a_member_of_a_gang_knows_its_rank_and_the_gpus_of_its_own_node() -> None:
+    member = gang_member(1)
+    environment = build_environment(member, ACCOUNT, cores=8)
+    name = member.spec.name
+    assert (environment["RANK"], environment["WORLD_SIZE"], environment["MASTER_PORT"]) == ("1", "2", "29500")
+    assert environment["MULTINODE_HOSTS"] == f"{name},{name}-1"
+    assert environment["CUDA_VISIBLE_DEVICES"] == "simulated-a100-1-0"
+    assert (environment["GPU_DEV_NODE"], environment["GPU_DEV_GPU_COUNT"]) == ("a100-1", "4")
+
+
+def test_the_port_of_the_master_may_be_chosen_and_nothing_else_of_a_gang() -> None:
+    environment = build_environment(gang_member(0, {"MASTER_PORT": "1234", "RANK": "9"}), ACCOUNT, cores=8)
+    assert (environment["MASTER_PORT"], environment["RANK"]) == ("1234", "0")
+
+
+def test_a_server_of_one_node_knows_of_no_gang() -> None:
+    environment = build_environment(record_of(make_spec()), ACCOUNT, cores=8)
+    assert not {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "MULTINODE_HOSTS"} & environment.keys()
+
+
+def test_the_greeting_of_a_member_names_the_others() -> None:
+    member = gang_member(1)
+    greeting = compose_greeting(member, ACCOUNT, Isolation.BUBBLEWRAP)
+    assert "4 simulated a100 on a100-1" in greeting
+    assert f"rank 1 of 2; ssh goes to {member.spec.name}\n" in greeting
+    assert "Gang" not in compose_greeting(record_of(make_spec()), ACCOUNT, Isolation.BUBBLEWRAP)

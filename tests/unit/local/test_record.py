@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from gpudev.adapters.local.allotment import Given
+from gpudev.adapters.local.new_server import draw_up
 from gpudev.adapters.local.nodes.gpu import LocalGpu
 from gpudev.adapters.local.processes.identity import ProcessIdentity
 from gpudev.adapters.local.record import Record, ServerProcesses
 from gpudev.adapters.local.records import Records
 from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.domain.errors import Defect
+from gpudev.domain.names import NodeName
 from tests.support.local_cluster import make_spec
 
 
@@ -30,13 +33,30 @@ def make_record() -> Record:
 
 def test_a_record_is_read_as_it_was_written(records: Records) -> None:
     record = make_record()
-    records.files_of(record.id8).write_record(record)
+    records.files_of(record.key).write_record(record)
     assert records.list_records() == (record,)
+
+
+def test_the_members_of_a_gang_are_written_down_apart(records: Records) -> None:
+    spec = make_spec(gpus=8, nodes=(NodeName("t4-0"), NodeName("t4-1")))
+    given = Given(((LocalGpu("one"),), (LocalGpu("two"),)))
+    members = draw_up(spec, given, (30001, 30002))
+    for member in members:
+        records.files_of(member.key).write_record(member)
+    assert records.list_records() == members
+    assert [(member.key, member.node, member.port) for member in members] == [
+        (spec.reservation_id[:8], "t4-0", 30001),
+        (f"{spec.reservation_id[:8]}-1", "t4-1", 30002),
+    ]
+    assert len({member.uid for member in members}) == 1
+    assert len({member.host_key for member in members}) == 2
+    records.set_aside(members[1])
+    assert records.list_records() == members[:1]
 
 
 def test_a_record_is_replaced_and_nothing_else_is_left(records: Records) -> None:
     record = make_record()
-    files = records.files_of(record.id8)
+    files = records.files_of(record.key)
     files.write_record(record)
     files.write_record(replace(record, has_answered=True))
     assert files.find_record() == replace(record, has_answered=True)
@@ -45,7 +65,7 @@ def test_a_record_is_replaced_and_nothing_else_is_left(records: Records) -> None
 
 def test_records_are_for_their_owner_alone(records: Records) -> None:
     record = make_record()
-    files = records.files_of(record.id8)
+    files = records.files_of(record.key)
     files.write_record(record)
     assert files.directory.stat().st_mode & 0o777 == 0o700
     assert (files.directory / "record.json").stat().st_mode & 0o777 == 0o600
@@ -53,7 +73,7 @@ def test_records_are_for_their_owner_alone(records: Records) -> None:
 
 def test_a_process_is_read_as_it_was_written(records: Records) -> None:
     record = make_record()
-    files = records.files_of(record.id8)
+    files = records.files_of(record.key)
     files.write_record(record)
     assert files.find_processes() is None
     identities = ProcessIdentity(1, 2, "boot"), ProcessIdentity(3, 4, "boot")
@@ -64,7 +84,7 @@ def test_a_process_is_read_as_it_was_written(records: Records) -> None:
 
 def test_a_spoiled_record_is_a_defect_that_names_the_file(records: Records) -> None:
     record = make_record()
-    files = records.files_of(record.id8)
+    files = records.files_of(record.key)
     files.write_record(record)
     (files.directory / "record.json").write_text("{}")
     with pytest.raises(Defect, match=r"record\.json"):
@@ -78,7 +98,7 @@ def test_a_directory_without_a_record_is_no_server(records: Records) -> None:
 
 def test_what_is_set_aside_is_gone_and_then_swept(records: Records, tmp_path: Path) -> None:
     record = make_record()
-    files = records.files_of(record.id8)
+    files = records.files_of(record.key)
     files.write_record(record)
     closed = files.workspace / "closed"
     closed.mkdir(parents=True)

@@ -14,12 +14,15 @@ from gpudev.domain.server import ServerSpec
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    gpus: tuple[LocalGpu, ...]
+    gpus: tuple[tuple[LocalGpu, ...], ...]
+    """Those of each member, by rank."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoRoom:
     why: str
+    rank: int = 0
+    """Of the first member for which there is none."""
 
 
 Allotment = Given | NoRoom
@@ -40,24 +43,39 @@ def list_nodes(fleet: Fleet, records: Iterable[Record]) -> tuple[Node, ...]:
 
 
 def allot(fleet: Fleet, records: Iterable[Record], spec: ServerSpec) -> Allotment:
-    """The lowest free GPUs of the node that the spec names."""
-    node = fleet.find_node(spec.node)
+    """GPUs for every member on the node that the spec names for it, or for none of them."""
+    placed = [record for record in records if record.is_placed]
+    given = []
+    for rank in range(len(spec.nodes)):
+        gpus = _allot_member(fleet, placed, spec, rank)
+        if isinstance(gpus, NoRoom):
+            return gpus
+        given.append(gpus)
+    return Given(tuple(given))
+
+
+def _allot_member(
+    fleet: Fleet, all_placed: Iterable[Record], spec: ServerSpec, rank: int
+) -> tuple[LocalGpu, ...] | NoRoom:
+    """The lowest free GPUs of its node."""
+    node = fleet.find_node(spec.nodes[rank])
     if node is None or node.gpu_type != spec.gpu_type:
-        return NoRoom(f"There is no {spec.gpu_type} node {spec.node} here.")
-    placed = [record for record in records if record.is_placed and record.spec.node == node.name]
+        return NoRoom(f"There is no {spec.gpu_type} node {spec.nodes[rank]} here.", rank)
+    placed = [record for record in all_placed if record.node == node.name]
     taken = {gpu.visible_name for record in placed for gpu in record.gpus}
     free = [gpu for gpu in node.gpus if gpu.visible_name not in taken]
     free_slots = len(free) if node.gpus else node.slots - _count_taken(node, placed)
     if free_slots < _slots_of(spec):
         return NoRoom(
-            f"Node {node.name} has {free_slots} of {node.slots} free, and {_slots_of(spec)} are wanted."
+            f"Node {node.name} has {free_slots} of {node.slots} free, and {_slots_of(spec)} are wanted.", rank
         )
-    return Given(tuple(free[: spec.gpu_count]))
+    return tuple(free[: spec.gpus_per_node])
 
 
 def _count_taken(node: LocalNode, placed: Iterable[Record]) -> int:
-    return sum(_slots_of(record.spec) for record in placed if record.spec.node == node.name)
+    return sum(_slots_of(record.spec) for record in placed if record.node == node.name)
 
 
 def _slots_of(spec: ServerSpec) -> int:
-    return spec.gpu_count or 1
+    """What each member takes of its node."""
+    return spec.gpus_per_node or 1

@@ -1,7 +1,7 @@
 """This machine as the cluster.
 
-Every dev server has a record on disk, which says what was promised, and an `Upkeep`, which keeps the
-promise. There is one owner of a state directory at a time; the next one finds the servers running.
+Every member of a dev server has a record on disk, which says what was promised, and an `Upkeep`, which
+keeps the promise. There is one owner of a state directory at a time; the next one finds the servers running.
 """
 
 from __future__ import annotations
@@ -11,28 +11,27 @@ import contextlib
 import itertools
 import os
 import socket
-import uuid
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Self, assert_never
 
-import asyncssh
 import structlog
 
 from gpudev.adapters.local.allotment import Given, NoRoom, allot, list_nodes
 from gpudev.adapters.local.announcements import Announcements
 from gpudev.adapters.local.devserver.launcher import Launcher
 from gpudev.adapters.local.devserver.order import StartOrder
+from gpudev.adapters.local.new_server import draw_up, draw_up_without_room
 from gpudev.adapters.local.nodes.fleet import Fleet
-from gpudev.adapters.local.nodes.gpu import LocalGpu
-from gpudev.adapters.local.record import Record
+from gpudev.adapters.local.record import Record, record_key
 from gpudev.adapters.local.records import Records
 from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.adapters.local.ssh_port import bind_any_port
 from gpudev.adapters.local.state_lock import StateLock
 from gpudev.adapters.local.upkeep import Surroundings, Upkeep, pause_after
+from gpudev.domain.catalogue import MAX_GANG_NODES
 from gpudev.domain.errors import ClusterUnavailable, Defect, Invalid
 from gpudev.domain.names import ReservationId, id8
 from gpudev.domain.server import ObservedServer, ServerSpec
@@ -63,7 +62,7 @@ class LocalCluster:
         self._lock = StateLock(self._config.state_dir)
         self._launcher = Launcher(self._config.state_dir / "zygote.log")
         self._announcements = Announcements()
-        self._servers: dict[str, Upkeep] = {}
+        self._members: dict[str, Upkeep] = {}
         self._endings: dict[str, asyncio.Task[None]] = {}
         self._sweeping = asyncio.Lock()
         self._background: set[asyncio.Task[None]] = set()
@@ -97,7 +96,7 @@ class LocalCluster:
         for ending in self._endings.values():
             # The record says that it is to go, so the next owner will finish it.
             ending.cancel()
-        await asyncio.gather(*(server.pause() for server in self._servers.values()))
+        await asyncio.gather(*(member.pause() for member in self._members.values()))
         await asyncio.gather(*self._background, return_exceptions=True)
         await self._launcher.close()
         self._announcements.close()
@@ -105,109 +104,118 @@ class LocalCluster:
 
     def snapshot(self) -> Snapshot:
         self._check_open()
-        servers = {server.record.spec.reservation_id: server.observe() for server in self._servers.values()}
-        return Snapshot(list_nodes(self._config.fleet, self._list_records()), MappingProxyType(servers))
+        records = self._list_records()
+        ids = dict.fromkeys(record.spec.reservation_id for record in records)
+        servers = {id_: _observe(self._list_members(id_)) for id_ in ids}
+        return Snapshot(list_nodes(self._config.fleet, records), MappingProxyType(servers))
 
     async def find_server(self, reservation_id: ReservationId) -> ObservedServer | None:
         self._check_open()
-        server = self._find(reservation_id)
-        if server is None:
-            return None
-        if not await server.is_on_disk():
-            _log.error("record_removed_from_outside", reservation_id=reservation_id)
-            await self._end(server)
-            return None
-        return server.observe()
+        for member in self._list_members(reservation_id):
+            if not await member.is_on_disk():
+                _log.error("record_removed_from_outside", reservation_id=reservation_id)
+                await self._end(member)
+        members = self._list_members(reservation_id)
+        return _observe(members) if members else None
 
     async def create_server(self, spec: ServerSpec) -> None:
         self._check_open()
-        known = self._servers.get(id8(spec.reservation_id))
-        if known is not None:
-            _check_same(known.record, spec)
-            return
-        match allot(self._config.fleet, self._list_records(), spec):
-            case Given(gpus):
-                await self._create_placed(spec, gpus)
-            case NoRoom(why):
-                await self._create(Record(spec, _new_uid(), is_placed=False, detail=why))
-            case other:
-                assert_never(other)
+        known = self._list_named(spec.reservation_id)
+        for member in known:
+            _check_same(member.record, spec)
+        if not known:
+            await self._create_new(spec)
+        elif len(known) < len(known[0].record.spec.nodes):
+            # The rest of a creation that was cut short, of which nobody was told, makes way for a new one.
+            await self._end_all(known)
+            await self.create_server(spec)
 
     async def delete_server(self, reservation_id: ReservationId, uid: str) -> None:
         self._check_open()
-        server = self._find(reservation_id)
-        if server is not None and server.record.uid == uid:
-            await self._end(server)
+        members = self._list_members(reservation_id)
+        await self._end_all([member for member in members if member.record.uid == uid])
 
     async def write_to_terminals(self, reservation_id: ReservationId, line: str) -> int:
         """Show a line on every open terminal of a server; says on how many. None there is no error."""
         self._check_open()
-        server = self._find(reservation_id)
-        return await server.write_to_terminals(line) if server is not None else 0
+        return sum([await member.write_to_terminals(line) for member in self._list_members(reservation_id)])
 
     def changes(self) -> AsyncIterator[ClusterChange]:
         return self._announcements.listen()
 
-    async def _create_placed(self, spec: ServerSpec, gpus: tuple[LocalGpu, ...]) -> None:
-        listener = bind_any_port({record.port for record in self._list_records()})
-        host_key = asyncssh.generate_private_key("ssh-ed25519")
-        record = Record(
-            spec=spec,
-            uid=_new_uid(),
-            is_placed=True,
-            gpus=gpus,
-            port=listener.getsockname()[1],
-            host_key=host_key.export_private_key().decode(),
-            public_host_key=host_key.export_public_key().decode().strip(),
-        )
-        await self._create(record, listener)
+    async def _create_new(self, spec: ServerSpec) -> None:
+        match allot(self._config.fleet, self._list_records(), spec):
+            case Given() as given:
+                await self._create_placed(spec, given)
+            case NoRoom() as no_room:
+                await self._create(draw_up_without_room(spec, no_room))
+            case other:
+                assert_never(other)
 
-    async def _create(self, record: Record, listener: socket.socket | None = None) -> None:
-        server = self._server_of(record)
-        # From here on its GPUs count as taken; nothing was awaited since they were chosen.
-        self._servers[record.id8] = server
-        try:
-            await server.write_down()
-        except OSError as error:
-            del self._servers[record.id8]
-            if listener is not None:
-                listener.close()
-            raise ClusterUnavailable(
-                f"The dev server could not be written down in {self._config.state_dir}: {error.strerror}.",
-                hint="Look for a full disk or a changed mode.",
-            ) from error
-        server.begin(listener)
-        self._announce_room(record)
+    async def _create_placed(self, spec: ServerSpec, given: Given) -> None:
+        promised = {record.port for record in self._list_records()}
+        with contextlib.ExitStack() as undo:
+            listeners = [undo.enter_context(bind_any_port(promised)) for _ in spec.nodes]
+            ports = [listener.getsockname()[1] for listener in listeners]
+            await self._create(draw_up(spec, given, ports), listeners)
+            undo.pop_all()
 
-    async def _end(self, server: Upkeep) -> None:
+    async def _create(self, records: Sequence[Record], listeners: Sequence[socket.socket] = ()) -> None:
+        members = [self._member_of(record) for record in records]
+        # From here on their GPUs count as taken; nothing was awaited since they were chosen.
+        self._members |= {member.record.key: member for member in members}
+        await self._write_down(members)
+        for member, listener in itertools.zip_longest(members, listeners):
+            member.begin(listener)
+            self._announce_room(member.record)
+
+    async def _write_down(self, members: Sequence[Upkeep]) -> None:
+        """What was not written is forgotten; what was is known, and a part of a server until it is ended."""
+        for number, member in enumerate(members):
+            try:
+                await member.write_down()
+            except OSError as error:
+                for unwritten in members[number:]:
+                    del self._members[unwritten.record.key]
+                raise ClusterUnavailable(
+                    f"The dev server could not be written down in {self._config.state_dir}: "
+                    f"{error.strerror}.",
+                    hint="Look for a full disk or a changed mode.",
+                ) from error
+
+    async def _end_all(self, members: Sequence[Upkeep]) -> None:
+        await asyncio.gather(*(self._end(member) for member in members))
+
+    async def _end(self, member: Upkeep) -> None:
         """Wait for its end. The work goes on if it takes longer, or if nobody waits any more."""
-        ending = self._endings.get(server.record.uid)
+        key = member.record.key
+        ending = self._endings.get(key)
         if ending is None:
-            ending = self._do_meanwhile(self._see_off(server))
-            self._endings[server.record.uid] = ending
+            ending = self._do_meanwhile(self._see_off(member))
+            self._endings[key] = ending
         try:
             async with asyncio.timeout(_SECONDS_TO_WAIT_FOR_AN_END):
                 await asyncio.shield(ending)
         except TimeoutError as error:
             raise ClusterUnavailable(
-                f"The dev server {server.record.spec.name} has not ended yet.",
+                f"The dev server {member.record.name} has not ended yet.",
                 hint="A process of it waits for a GPU or a disk, or the state directory cannot be written.",
             ) from error
 
-    async def _see_off(self, server: Upkeep) -> None:
+    async def _see_off(self, member: Upkeep) -> None:
         """Try until it is gone: nobody asks a second time for what is stopping already."""
         for tries in itertools.count():
             await asyncio.sleep(pause_after(tries))
             try:
-                await server.end()
-                await asyncio.to_thread(self._records.set_aside, server.record)
+                await member.end()
+                await asyncio.to_thread(self._records.set_aside, member.record)
             except OSError as error:
-                _log.error("server_not_removed", uid=server.record.uid, error=str(error))
+                _log.error("server_not_removed", uid=member.record.uid, error=str(error))
             else:
                 break
-        del self._endings[server.record.uid]
-        del self._servers[server.record.id8]
-        self._announce_room(server.record)
+        del self._endings[member.record.key]
+        del self._members[member.record.key]
+        self._announce_room(member.record)
         self._do_meanwhile(self._sweep())
 
     async def _sweep(self) -> None:
@@ -215,25 +223,30 @@ class LocalCluster:
             await asyncio.to_thread(self._records.sweep)
 
     def _take_over(self, record: Record) -> None:
-        """A server of an earlier owner of the state directory: look after it, or finish its deletion."""
-        server = self._server_of(record)
-        self._servers[record.id8] = server
+        """A member of an earlier owner of the state directory: look after it, or finish its deletion."""
+        member = self._member_of(record)
+        self._members[record.key] = member
         if record.is_leaving:
-            self._endings[record.uid] = self._do_meanwhile(self._see_off(server))
+            self._endings[record.key] = self._do_meanwhile(self._see_off(member))
         else:
-            server.begin()
+            member.begin()
 
-    def _server_of(self, record: Record) -> Upkeep:
+    def _member_of(self, record: Record) -> Upkeep:
         config = self._config
-        order = StartOrder(config.state_dir, record.id8, config.isolation, config.read_only_paths)
-        return Upkeep(record, order, self._records.files_of(record.id8), self._surroundings)
+        order = StartOrder(config.state_dir, record.key, config.isolation, config.read_only_paths)
+        return Upkeep(record, order, self._records.files_of(record.key), self._surroundings)
 
-    def _find(self, reservation_id: ReservationId) -> Upkeep | None:
-        server = self._servers.get(id8(reservation_id))
-        return server if server and server.record.spec.reservation_id == reservation_id else None
+    def _list_members(self, reservation_id: ReservationId) -> list[Upkeep]:
+        named = self._list_named(reservation_id)
+        return [member for member in named if member.record.spec.reservation_id == reservation_id]
+
+    def _list_named(self, reservation_id: ReservationId) -> list[Upkeep]:
+        """What bears the names of this reservation's members, by rank, whosever it is."""
+        keys = (record_key(id8(reservation_id), rank) for rank in range(MAX_GANG_NODES))
+        return [self._members[key] for key in keys if key in self._members]
 
     def _list_records(self) -> list[Record]:
-        return [server.record for server in self._servers.values()]
+        return [member.record for member in self._members.values()]
 
     def _announce(self, record: Record) -> None:
         self._announcements.tell(ServerChanged(record.spec.reservation_id))
@@ -270,13 +283,15 @@ def _checked(config: LocalClusterConfig) -> LocalClusterConfig:
     return replace(config, state_dir=state_dir)
 
 
+def _observe(members: Sequence[Upkeep]) -> ObservedServer:
+    record = members[0].record
+    observed = tuple(member.observe() for member in members)
+    return ObservedServer(record.spec.reservation_id, record.uid, observed)
+
+
 def _check_same(record: Record, spec: ServerSpec) -> None:
     if record.spec.reservation_id != spec.reservation_id:
         raise Defect(
             f"The name {spec.name} already belongs to the dev server of reservation "
             f"{record.spec.reservation_id}, not of {spec.reservation_id}."
         )
-
-
-def _new_uid() -> str:
-    return str(uuid.uuid4())

@@ -9,18 +9,17 @@ from gpudev.adapters.local.processes.identity import holding
 from gpudev.adapters.local.record import ServerProcesses
 from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.domain.errors import ClusterUnavailable
-from gpudev.domain.names import ReservationId
 
 _SECONDS_TO_STOP = 5
 _SECONDS_TO_DIE = 2
 
 
-def end_server(reservation_id: ReservationId, processes: ServerProcesses | None) -> None:
-    """Blocks until no process of the server is left. Nothing running is success."""
+def end_server(name: str, processes: ServerProcesses | None) -> None:
+    """Blocks until no process of the server of this name is left. Nothing running is success."""
     if processes is not None:
         _end_root(processes)
     if processes is None or processes.isolation is Isolation.NONE:
-        end_strays(reservation_id)
+        end_strays(name)
 
 
 def _end_root(processes: ServerProcesses) -> None:

@@ -15,19 +15,18 @@ from pathlib import Path
 from gpudev.adapters.local.processes.descendants import find_strays
 from gpudev.adapters.local.record import ServerProcesses
 from gpudev.adapters.local.sandbox.isolation import Isolation
-from gpudev.domain.names import ReservationId
 
 _TERMINALS = "dev/pts"
 _STANDARD_DESCRIPTORS = (0, 1, 2)
 
 
-def write_to_terminals(reservation_id: ReservationId, processes: ServerProcesses, line: str) -> int:
+def write_to_terminals(name: str, processes: ServerProcesses, line: str) -> int:
     """Write the line; says how many terminals took it."""
     if processes.isolation is Isolation.BUBBLEWRAP:
         # The first process is bubblewrap's, so what it has at its root is not for users to change.
         terminals = _list_terminals(Path(f"/proc/{processes.root.pid}/root", _TERMINALS))
     else:
-        terminals = _terminals_of(find_strays(reservation_id))
+        terminals = _terminals_of(find_strays(name))
     text = f"\r\n{line}\r\n".encode()
     return sum(1 for terminal in sorted(terminals) if _write(terminal, text))
 

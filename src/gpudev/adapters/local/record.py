@@ -1,4 +1,6 @@
-"""What is written down of one dev server, and how it is spelled in JSON.
+"""What is written down of one member of a dev server, and how it is spelled in JSON.
+
+Most dev servers have one member, and are what is written down of it.
 
 The record is the wish, the part that a pod object plays in a cluster: processes are made to follow it,
 and it outlives every one of them.
@@ -18,12 +20,32 @@ from gpudev.domain.catalogue import Share
 from gpudev.domain.names import NodeName, ReservationId, id8
 from gpudev.domain.server import HomeVolume, ServerSpec
 
-_SPEC_AS_IT_IS = ("reservation_id", "reservation_name", "username", "node", "gpu_type", "gpu_count")
+_SPEC_AS_IT_IS = ("reservation_id", "reservation_name", "username", "nodes", "gpu_type", "gpu_count")
+
+
+@dataclass(frozen=True, slots=True)
+class GangHost:
+    """A member as the others know it."""
+
+    name: str
+    port: int
+    public_host_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gang:
+    """What every member of a gang has, so that each can log in to each."""
+
+    private_key: str
+    """In OpenSSH's format."""
+    public_key: str
+    hosts: tuple[GangHost, ...]
+    """All members, by rank."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One dev server as it is wanted. `uid` tells this incarnation from the next of its name."""
+    """One member as it is wanted. `uid` tells this incarnation of the whole from the next of its name."""
 
     spec: ServerSpec
     uid: str
@@ -40,10 +62,35 @@ class Record:
     is_leaving: bool = False
     """Its deletion has begun and will be finished by whoever owns the state directory."""
     detail: str = ""
+    rank: int = 0
+    gang: Gang | None = None
+    """For a member of a gang. Once it has answered it is not started again: the gang has ended by then."""
 
     @property
     def id8(self) -> str:
         return id8(self.spec.reservation_id)
+
+    @property
+    def key(self) -> str:
+        """What its files are called."""
+        return record_key(self.id8, self.rank)
+
+    @property
+    def name(self) -> str:
+        return self.spec.member_names[self.rank]
+
+    @property
+    def node(self) -> NodeName:
+        return self.spec.nodes[self.rank]
+
+    @property
+    def home(self) -> HomeVolume | None:
+        """The disk is the home of rank 0; the others have none."""
+        return self.spec.home if self.rank == 0 else None
+
+
+def record_key(id8: str, rank: int) -> str:
+    return f"{id8}-{rank}" if rank else id8
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +116,14 @@ def record_from_json(value: Mapping[str, Any]) -> Record:
                 LocalGpu(gpu["visible_name"], tuple(gpu["device_paths"]), gpu["is_simulated"])
                 for gpu in value["gpus"]
             ),
+            "gang": _gang_from_json(value["gang"]) if value["gang"] else None,
         }
     )
+
+
+def _gang_from_json(value: Mapping[str, Any]) -> Gang:
+    hosts = tuple(GangHost(**host) for host in value["hosts"])
+    return Gang(value["private_key"], value["public_key"], hosts)
 
 
 def processes_to_json(processes: ServerProcesses) -> dict[str, Any]:
@@ -102,7 +155,7 @@ def _spec_from_json(value: Mapping[str, Any]) -> ServerSpec:
         reservation_id=ReservationId(value["reservation_id"]),
         reservation_name=value["reservation_name"],
         username=value["username"],
-        node=NodeName(value["node"]),
+        nodes=tuple(NodeName(node) for node in value["nodes"]),
         gpu_type=value["gpu_type"],
         gpu_count=value["gpu_count"],
         share=Share(**value["share"]),

@@ -1,10 +1,12 @@
-"""The files in which dev servers are written down.
+"""The files in which dev servers are written down, each member by itself.
 
-    <state_dir>/servers/<id8>/record.json    the wish; written by the cluster alone
+    <state_dir>/servers/<key>/record.json    the wish; written by the cluster alone
                               processes.json which processes run it; written by their keeper alone
                               log            what keeper and SSH server had to say
                               workspace/     /workspace of the dev server
-    <state_dir>/homes/<id8>/                 /home/dev of the dev server; outlives it
+    <state_dir>/homes/<key>/                 /home/dev of the dev server; outlives it
+
+The key is the id's first characters, and for the other members of a gang the rank after them.
 
 A file is replaced whole (write, fsync, rename), so a reader sees the old or the new one, never a part.
 """
@@ -36,7 +38,7 @@ _T = TypeVar("_T")
 
 
 class ServerFiles:
-    """The directory of one server."""
+    """The directory of one member."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -48,6 +50,11 @@ class ServerFiles:
     @property
     def workspace(self) -> Path:
         return self.directory / "workspace"
+
+    @property
+    def gang_directory(self) -> Path:
+        """Of the files of a gang's member that has no sandbox to have them in."""
+        return self.directory / "gang"
 
     @property
     def _record_path(self) -> Path:
@@ -81,7 +88,7 @@ class ServerFiles:
 
 
 class Records:
-    """All servers of one state directory."""
+    """All members of one state directory."""
 
     def __init__(self, state_dir: Path) -> None:
         self._servers = state_dir / "servers"
@@ -91,11 +98,11 @@ class Records:
         for directory in (self._servers, self._homes):
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
 
-    def files_of(self, id8: str) -> ServerFiles:
-        return ServerFiles(self._servers / id8)
+    def files_of(self, key: str) -> ServerFiles:
+        return ServerFiles(self._servers / key)
 
-    def home_of(self, id8: str) -> Path:
-        return self._homes / id8
+    def home_of(self, key: str) -> Path:
+        return self._homes / key
 
     def list_records(self) -> tuple[Record, ...]:
         """Every record. A directory without one is a creation that did not get so far."""
@@ -107,9 +114,9 @@ class Records:
 
     def set_aside(self, record: Record) -> None:
         """Take the record away; what else the server left, its workspace included, is for `sweep`."""
-        aside = self._servers / f"{_LEAVING}{record.id8}-{record.uid}"
+        aside = self._servers / f"{_LEAVING}{record.key}-{record.uid}"
         with contextlib.suppress(FileNotFoundError):
-            self.files_of(record.id8).directory.rename(aside)
+            self.files_of(record.key).directory.rename(aside)
         _sync_directory(self._servers)
 
     def sweep(self) -> None:

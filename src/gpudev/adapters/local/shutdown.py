@@ -27,7 +27,7 @@ def stop_all_servers(state_dir: Path) -> int:
 def _stop_all(records: Records) -> int:
     found = records.list_records()
     for record in found:
-        end_server(record.spec.reservation_id, records.files_of(record.id8).find_processes())
+        end_server(record.name, records.files_of(record.key).find_processes())
         records.set_aside(record)
     records.sweep()
-    return len(found)
+    return len({record.spec.reservation_id for record in found})

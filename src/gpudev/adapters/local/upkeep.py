@@ -1,8 +1,9 @@
-"""Keeping one recorded dev server running: the part that a kubelet plays in a cluster.
+"""Keeping one recorded member of a dev server running: the part that a kubelet plays in a cluster.
 
 The record says what is wanted. A process that is there already, left by an earlier owner of the state
 directory, is adopted; one that ended is started again on the same port, with the same host key and home.
-The listening port is also what keeps two starts of one server apart: only one can have it.
+The listening port is also what keeps two starts of one server apart: only one can have it. A member of a
+gang that has answered is not started again: the others do not know what it forgot.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from gpudev.adapters.local.records import ServerFiles
 from gpudev.adapters.local.running import RunningServer, find_running
 from gpudev.adapters.local.ssh_port import HOST, PortTaken, bind_any_port, bind_port, read_banner
 from gpudev.domain.errors import ClusterUnavailable
-from gpudev.domain.server import ObservedServer, ServerPhase, SshAddress
+from gpudev.domain.server import ObservedMember, ServerPhase, SshAddress
 
 _log = structlog.get_logger(__name__)
 
@@ -51,8 +52,12 @@ class Surroundings:
     on_change: Callable[[Record], None]
 
 
+class MemberLost(Exception):
+    """A member of a gang has ended after it answered."""
+
+
 class Upkeep:
-    """One server: its record, its phase, and the task that keeps it running."""
+    """One member: its record, its phase, and the task that keeps it running."""
 
     def __init__(
         self, record: Record, order: StartOrder, files: ServerFiles, surroundings: Surroundings
@@ -69,13 +74,12 @@ class Upkeep:
         self._writing: asyncio.Task[None] | None = None
         self._log = _log.bind(reservation_id=record.spec.reservation_id, uid=record.uid)
 
-    def observe(self) -> ObservedServer:
+    def observe(self) -> ObservedMember:
         is_reachable = self.record.is_placed
-        return ObservedServer(
-            reservation_id=self.record.spec.reservation_id,
-            uid=self.record.uid,
-            node=self.record.spec.node,
+        return ObservedMember(
+            node=self.record.node,
             phase=self._phase,
+            rank=self.record.rank,
             address=self._address if is_reachable else None,
             host_keys=(self.record.public_host_key,) if is_reachable else (),
             detail=self._detail,
@@ -90,7 +94,7 @@ class Upkeep:
         processes = self._files.find_processes()
         if processes is None:
             return 0
-        return await asyncio.to_thread(write_to_terminals, self.record.spec.reservation_id, processes, line)
+        return await asyncio.to_thread(write_to_terminals, self.record.name, processes, line)
 
     async def write_down(self) -> None:
         await self._write(self.record)
@@ -99,7 +103,7 @@ class Upkeep:
         """Keep it running from now on; `listener` has its port if that is bound already."""
         self._listener = listener
         if self.record.is_placed:
-            self._task = asyncio.create_task(self._run(), name=f"upkeep-{self.record.id8}")
+            self._task = asyncio.create_task(self._run(), name=f"upkeep-{self.record.key}")
             self._task.add_done_callback(self._note_end)
 
     async def pause(self) -> None:
@@ -139,9 +143,17 @@ class Upkeep:
 
     async def _end_what_runs(self) -> None:
         processes = self._files.find_processes()
-        await asyncio.to_thread(end_server, self.record.spec.reservation_id, processes)
+        await asyncio.to_thread(end_server, self.record.name, processes)
 
     async def _run(self) -> None:
+        try:
+            await self._keep_running()
+        except MemberLost as lost:
+            self._detail = str(lost)
+        self._set_phase(ServerPhase.FAILED, self._detail)
+
+    async def _keep_running(self) -> None:
+        """Until it is given up."""
         loop = asyncio.get_running_loop()
         failures = 0
         while self._may_try(failures):
@@ -155,7 +167,6 @@ class Upkeep:
             began = loop.time()
             await self._follow(running)
             failures = 0 if loop.time() - began > _SECONDS_OF_GOOD_HEALTH else failures + 1
-        self._set_phase(ServerPhase.FAILED, self._detail)
 
     def _may_try(self, failures: int) -> bool:
         """A server that answered once has somebody's work in it: it is never given up."""
@@ -166,6 +177,7 @@ class Upkeep:
         if found is not None:
             self._log.info("server_adopted", pid=found.pid)
             return found
+        self._check_not_lost()
         self._starting = asyncio.create_task(self._start())
         await asyncio.shield(self._starting)
         started = find_running(self._files.find_processes())
@@ -173,6 +185,10 @@ class Upkeep:
             raise StartFailed
         self._log.info("server_started", pid=started.pid, port=self.record.port)
         return started
+
+    def _check_not_lost(self) -> None:
+        if self.record.gang is not None and self.record.has_answered:
+            raise MemberLost("It has ended, and a gang ends with each of its members.")
 
     async def _start(self) -> None:
         async with self._surroundings.starts:
@@ -194,8 +210,9 @@ class Upkeep:
             return bind_port(self.record.port)
         except PortTaken:
             banner = await read_banner(self._address)
-            if self.record.has_answered or banner in ("", self._banner):
-                # It is promised, or a start that an earlier owner ordered may have it.
+            is_promised = self.record.has_answered or self.record.gang is not None
+            if is_promised or banner in ("", self._banner):
+                # Somebody counts on it, or a start that an earlier owner ordered may have it.
                 raise
         listener = bind_any_port()
         await self._write(replace(self.record, port=listener.getsockname()[1]))
@@ -219,6 +236,7 @@ class Upkeep:
         try:
             await running.wait()
             self._log.warning("server_ended", pid=running.pid)
+            self._check_not_lost()
             self._set_phase(ServerPhase.STARTING, "The dev server ended and is started again.")
         finally:
             answering.cancel()
@@ -235,7 +253,7 @@ class Upkeep:
 
     @property
     def _banner(self) -> str:
-        return f"SSH-2.0-{banner_of(self.record.id8)}"
+        return f"SSH-2.0-{banner_of(self.record.key)}"
 
     @property
     def _address(self) -> SshAddress:

@@ -6,6 +6,7 @@ from typing import Any
 
 from gpudev.adapters.postgres.pool import Connection
 from gpudev.adapters.postgres.queries import load_queries
+from gpudev.adapters.postgres.rows import member_to_json
 from gpudev.domain.plans.actions import Record
 
 _SQL = load_queries("reservations")
@@ -46,4 +47,5 @@ def _values(record: Record, lease_token: str | None) -> tuple[Any, ...]:
         [outcome.status for outcome in record.outcomes],
         [outcome.error for outcome in record.outcomes],
         record.concerns_admission,
+        [member_to_json(member) for member in after.members[1:]] or None,
     )

@@ -76,6 +76,7 @@ class PostgresReservations:
                 reservation.github_user,
                 reservation.warning,
                 audit_rows(audit),
+                reservation.node_count,
                 *_home_values(home),
             )
         except asyncpg.UniqueViolationError as error:

@@ -3,19 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from operator import itemgetter
 from typing import Any, cast
 
 from gpudev.adapters.postgres.pool import Row
 from gpudev.domain.disk import DiskId
 from gpudev.domain.lifecycle import Status
-from gpudev.domain.names import ReservationId, UserId
+from gpudev.domain.names import NodeName, ReservationId, UserId
 from gpudev.domain.reservation import Event, EventKind, Reason, Reservation
-from gpudev.domain.server import SshAddress
+from gpudev.domain.server import Member, SshAddress
 from gpudev.ports.store import StoredEvent, User
 
 _STATUSES = {status.value: status for status in Status}
 _REASONS = {reason.value: reason for reason in Reason}
+
+_OF_RANK_0: Mapping[str, Callable[[Row], Any]] = {
+    "node": itemgetter("node_name"),
+    "address": lambda row: SshAddress(row["node_ip"], row["node_port"]) if row["node_ip"] else None,
+    "host_keys": lambda row: tuple(row["ssh_host_keys"]),
+}
+"""What a reservation tells of its first member, and for most of them that is the only one."""
+
+
+def _members_from(row: Row) -> tuple[Member, ...]:
+    first = {name: read(row) for name, read in _OF_RANK_0.items()}
+    return (Member(**first), *map(_member_from_json, row["other_members"] or ())) if first["node"] else ()
+
+
+def _member_from_json(value: Mapping[str, Any]) -> Member:
+    address = SshAddress(**value["address"]) if value["address"] else None
+    return Member(NodeName(value["node"]), address, tuple(value["host_keys"]))
+
 
 _FIELDS: Mapping[str, Callable[[Row], Any]] = {
     "id": lambda row: ReservationId(str(row["reservation_id"])),
@@ -37,9 +56,8 @@ _FIELDS: Mapping[str, Callable[[Row], Any]] = {
     "disk_id": lambda row: DiskId(str(row["disk_id"])) if row["disk_id"] else None,
     "disk_name": itemgetter("disk_name"),
     "volume_id": itemgetter("ebs_volume_id"),
-    "node": itemgetter("node_name"),
-    "address": lambda row: SshAddress(row["node_ip"], row["node_port"]) if row["node_ip"] else None,
-    "host_keys": lambda row: tuple(row["ssh_host_keys"]),
+    "node_count": itemgetter("node_count"),
+    "members": _members_from,
     "queue_position": itemgetter("queue_position"),
     "estimated_start_at": itemgetter("estimated_start_at"),
     "last_queue_update": itemgetter("last_queue_update"),
@@ -65,12 +83,17 @@ ReservationRow: type[Row] = type(
     {
         **{name: property(read) for name, read in _FIELDS.items()},
         **{name: value for name, value in vars(Reservation).items() if isinstance(value, property)},
+        **{name: property(read) for name, read in _OF_RANK_0.items()},
     },
 )
 """A row that reads as the reservation in it: every field and property is there, and none is made beforehand.
 
 For long lists, of which little is read: making the reservations took longer than all the rest.
 """
+
+
+def member_to_json(member: Member) -> dict[str, Any]:
+    return asdict(member)
 
 
 def reservations_on(rows: Sequence[Row]) -> tuple[Reservation, ...]:

@@ -134,9 +134,10 @@ class ReservationController:
         return await self._disks.get(reservation.disk_id)
 
     async def _find_server(self, reservation: Reservation) -> ObservedServer | None:
-        """From the cluster's view; that a server is not there is believed only after a fresh read."""
+        """From the cluster's view; that a member is not there is believed only after a fresh read."""
         server = self._cluster.snapshot().servers.get(reservation.id)
-        if server is None and reservation.node is not None:
+        shown = len(server.members) if server else 0
+        if shown < len(reservation.members):
             return await self._cluster.find_server(reservation.id)
         return server
 

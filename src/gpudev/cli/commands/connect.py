@@ -40,8 +40,9 @@ class _WithRemoteCommand(click.Command):
 
 @click.command("connect", cls=_WithRemoteCommand)
 @click.argument("reservation", metavar="[ID]", required=False)
+@click.option("--node", metavar="N", type=int, default=0, help="Of several nodes, the one of this rank.")
 @click.pass_context
-def command(context: click.Context, reservation: str | None) -> None:
+def command(context: click.Context, reservation: str | None, node: int) -> None:
     """Open a shell on a dev server, or run COMMAND there.
 
     Without ID: your only active reservation. One word after -- is given to the remote shell as it stands
@@ -59,7 +60,7 @@ def command(context: click.Context, reservation: str | None) -> None:
         ssh.delete_config(surroundings, job.job_id)
     keys = list_identity_files(surroundings)
     config = ssh.write_config(surroundings, client.target.api_url, _check_active(job), keys)
-    _become_ssh(config, ssh.host_alias(job.job_id), context.meta[REMOTE_COMMAND])
+    _become_ssh(config, _choose_host(job, node), context.meta[REMOTE_COMMAND])
 
 
 def ssh_arguments(config: Path, alias: str, remote: Sequence[str], *, on_terminal: bool) -> list[str]:
@@ -111,6 +112,17 @@ def _check_active(job: JobDetail) -> JobDetail:
         f"Reservation {short} is not active yet: it is {job.status}.",
         hint=f"See when it starts with: gpu-dev show {short}",
     )
+
+
+def _choose_host(job: JobDetail, rank: int) -> str:
+    from gpudev.client import ssh
+    from gpudev.client.errors import Usage
+
+    hosts = ssh.list_hosts(job)
+    if 0 <= rank < len(hosts):
+        return hosts[rank].alias
+    ranks = f"Its nodes are 0 to {len(hosts) - 1}." if len(hosts) > 1 else "Leave out --node: it has one."
+    raise Usage(f"Reservation {ssh.id8(job.job_id)} has no node {rank}.", hint=ranks)
 
 
 def _become_ssh(config: Path, alias: str, remote: Sequence[str]) -> NoReturn:

@@ -30,6 +30,7 @@ class Wish:
     length: float | None
     name: str | None
     env: dict[str, str]
+    distributed: bool
     disk: str | None
     no_persist: bool
     disk_size: int | None
@@ -58,6 +59,7 @@ def _parse_env(context: click.Context, parameter: click.Parameter, values: tuple
 @click.option("--for", "length", metavar="TIME", callback=hours_option, help="The same, as 2h30m or 90m.")
 @click.option("-n", "--name", help="A name of your own for it.")
 @click.option("--env", metavar="K=V", multiple=True, callback=_parse_env, help="Set this there. Repeatable.")
+@click.option("-d", "--distributed", is_flag=True, help="The GPUs are those of several whole nodes.")
 @click.option("--disk", metavar="NAME|none", help="Your home; made if new.  [default: the disk default]")
 @click.option("--no-persist", is_flag=True, help="A home that is not kept, like --disk none.")
 @click.option("--disk-size", type=int, metavar="GB", help="Size of a disk that is made.  [default: 100]")
@@ -138,6 +140,7 @@ def _request(wish: Wish, choice: Choice, disk: str | None, surroundings: Surroun
         gpu_count=choice.gpus,
         duration_hours=choice.hours,
         name=wish.name,
+        distributed=wish.distributed or None,
         env_vars=wish.env,
         disk_name=disk,
         disk_size_gb=wish.disk_size,

@@ -8,7 +8,7 @@ from pathlib import Path
 from gpudev.cli.render.table import format_fields, format_table
 from gpudev.cli.render.times import Now, format_hours, format_moment, format_span, format_wait
 from gpudev.client.ssh import host_alias, id8
-from gpudev.wire.jobs import JobDetail
+from gpudev.wire.jobs import JobDetail, JobNode
 
 
 def format_gpus(gpu_type: str, count: int, *, simulated: bool = False) -> str:
@@ -53,8 +53,16 @@ def format_detail(job: JobDetail, now: Now) -> str:
         ("Warning", job.warning),
         ("Connect", f"gpu-dev connect {id8(job.job_id)}" if job.status == "active" else None),
         ("Address", f"{job.node_ip} port {job.node_port}" if job.node_ip else None),
+        *((f"Node {node.rank}", _format_node(job, node)) for node in job.nodes or ()),
     ]
     return format_fields([(name, value) for name, value in fields if value])
+
+
+def _format_node(job: JobDetail, node: JobNode) -> str:
+    if node.node_ip is None:
+        return node.node
+    command = f"gpu-dev connect {id8(job.job_id)} --node {node.rank}"
+    return f"{node.node} at {node.node_ip} port {node.node_port}: {command}"
 
 
 def format_place(job: JobDetail, now: Now) -> str:
@@ -68,11 +76,16 @@ def format_place(job: JobDetail, now: Now) -> str:
 def format_ready(job: JobDetail, now: Now, config: Path) -> str:
     """What the user came for: it is there, until when, and how to get in."""
     until = f", yours until {format_wait(job.expires_at, now)}" if job.expires_at else ""
-    return (
-        f"{job.name} is ready: {_gpus_of(job)}{until}.\n"
-        f"Connect with: gpu-dev connect {id8(job.job_id)}\n"
-        f"or with:      ssh -F {config} {host_alias(job.job_id)}"
-    )
+    nodes = f" on {len(job.nodes)} nodes" if job.nodes else ""
+    lines = [
+        f"{job.name} is ready: {_gpus_of(job)}{nodes}{until}.",
+        f"Connect with: gpu-dev connect {id8(job.job_id)}",
+        f"or with:      ssh -F {config} {host_alias(job.job_id)}",
+    ]
+    if job.nodes:
+        ranks = ", ".join(f"--node {node.rank}" for node in job.nodes[1:])
+        lines.append(f"Other nodes:  gpu-dev connect {id8(job.job_id)} with {ranks}")
+    return "\n".join(lines)
 
 
 def _gpus_of(job: JobDetail) -> str:

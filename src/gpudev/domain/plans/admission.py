@@ -11,9 +11,10 @@ from datetime import datetime, timedelta
 
 from gpudev.domain.capacity import (
     Availability,
+    Held,
     Node,
+    could_hold,
     count_free_slots,
-    find_largest_node,
     measure_availability,
 )
 from gpudev.domain.catalogue import GpuType
@@ -21,7 +22,7 @@ from gpudev.domain.eta import Forecast, Forecaster
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName, ReservationId, UserId, id8
-from gpudev.domain.placement import choose_node
+from gpudev.domain.placement import choose_nodes
 from gpudev.domain.plans.actions import AdmissionAction, Record, SetQueuePlaces
 from gpudev.domain.queueing import QueuePlace, has_moved, in_order
 from gpudev.domain.reservation import EXPLANATIONS, Event, EventKind, Reason, Reservation, place, queue
@@ -35,8 +36,8 @@ class Observation:
     waiting: tuple[Reservation, ...]
     holders: tuple[Reservation, ...]
     nodes: tuple[Node, ...]
-    shown: frozenset[ReservationId]
-    """The holders that the nodes' free slots account for already; see `capacity.list_shown`."""
+    shown: frozenset[Held]
+    """What of the holders the nodes' free slots account for already; see `capacity.list_shown`."""
     policy: TimePolicy
     now: datetime
     disk_busy: frozenset[ReservationId] = frozenset()
@@ -96,26 +97,28 @@ def _place_in_order(seen: Observation, free: dict[NodeName, int]) -> list[Record
     """Place from the front until one does not fit; `free` shrinks as room is given away."""
     placed: list[Record] = []
     for request in _list_takeable(seen, in_order(seen.waiting)):
-        slots = seen.gpu_type.slots_for(request.gpu_count)
-        node = choose_node(free, slots)
-        if node is None:
+        slots = seen.gpu_type.slots_for(request.gpus_per_node)
+        nodes = choose_nodes(free, slots, request.node_count)
+        if not nodes:
             break
-        free[node] -= slots
-        after = place(request, node, seen.now)
-        placed.append(Record(request, after, Event(EventKind.PLACED, f"Placed on {node}.", seen.now)))
+        for node in nodes:
+            free[node] -= slots
+        message = f"Placed on {', '.join(nodes)}."
+        placed.append(
+            Record(request, place(request, nodes, seen.now), Event(EventKind.PLACED, message, seen.now))
+        )
     return placed
 
 
 def _list_takeable(seen: Observation, requests: tuple[Reservation, ...]) -> tuple[Reservation, ...]:
-    """Those that a node in service could take if it were empty; the others wait, and hold back nobody.
+    """Those that nodes in service could take if they were empty; the others wait, and hold back nobody.
 
     The same goes for one that waits for its disk.
     """
-    largest = find_largest_node(seen.nodes, seen.gpu_type)
     return tuple(
         request
         for request in requests
-        if seen.gpu_type.slots_for(request.gpu_count) <= largest and request.id not in seen.disk_busy
+        if request.id not in seen.disk_busy and could_hold(seen.nodes, seen.gpu_type, request)
     )
 
 
@@ -153,17 +156,26 @@ def _reason_for(place_in_line: int | None) -> Reason:
 
 def _explain(request: Reservation, reason: Reason, forecast: Forecast | None) -> str:
     """The reason with the names and times of this case. Only the id and end of a blocker are shown."""
-    if forecast is None or forecast.blocker is None:
-        return EXPLANATIONS[reason].sentence
+    if forecast is None or forecast.last.blocker is None:
+        return _GANG_SENTENCES[reason] if request.is_gang else EXPLANATIONS[reason].sentence
     when = f"{forecast.start:%Y-%m-%d %H:%M} UTC"
-    wanted = _in_words(request)
-    return f"{wanted} on one node: {forecast.node} has room at {when}, when {id8(forecast.blocker)} ends."
+    blocker = id8(forecast.last.blocker)
+    return f"{_in_words(request)}: {forecast.last.node} has room at {when}, when {blocker} ends."
+
+
+_GANG_SENTENCES = {
+    Reason.WAITING_FOR_CAPACITY: "Not enough nodes of this type are free as a whole.",
+    Reason.WAITING_IN_LINE: EXPLANATIONS[Reason.WAITING_IN_LINE].sentence,
+    Reason.NO_NODES: "Not enough whole nodes of this type are in service.",
+}
 
 
 def _in_words(request: Reservation) -> str:
     if request.gpu_count == 0:
-        return f"A {request.gpu_type} slot"
-    return f"{request.gpu_count} {request.gpu_type} GPU{'' if request.gpu_count == 1 else 's'}"
+        return f"A {request.gpu_type} slot on one node"
+    gpus = f"{request.gpu_count} {request.gpu_type} GPU{'' if request.gpu_count == 1 else 's'}"
+    where = f"{request.node_count} whole nodes" if request.is_gang else "one node"
+    return f"{gpus} on {where}"
 
 
 def _queueing(request: Reservation, place_: QueuePlace, now: datetime) -> Record:

@@ -16,6 +16,7 @@ from gpudev.domain.catalogue import GpuType
 from gpudev.domain.disk import Disk
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.lifecycle import Status
+from gpudev.domain.names import member_name
 from gpudev.domain.plans.actions import (
     CreateServer,
     DeleteServer,
@@ -38,7 +39,7 @@ from gpudev.domain.reservation import (
     end,
     queue,
 )
-from gpudev.domain.server import HomeVolume, ObservedServer, ServerPhase, ServerSpec
+from gpudev.domain.server import HomeVolume, Member, ObservedServer, ServerPhase, ServerSpec
 
 Plan = tuple[ReservationAction, ...]
 
@@ -120,7 +121,10 @@ def _plan_creation(seen: Observation, look_again: LookAgain) -> Plan:
 
 def _plan_start(seen: Observation, server: ObservedServer, look_again: LookAgain) -> Plan:
     match server.phase:
-        case ServerPhase.STARTING | ServerPhase.READY | ServerPhase.STOPPING:
+        case ServerPhase.STARTING | ServerPhase.READY:
+            creation = () if _is_whole(seen.reservation, server) else (CreateServer(_spec_of(seen)),)
+            return (*creation, look_again)
+        case ServerPhase.STOPPING:
             return (look_again,)
         case ServerPhase.UNPLACEABLE:
             # It never ran, so nothing is lost by taking it away before the move is written.
@@ -146,8 +150,17 @@ def _plan_active(seen: Observation) -> Plan:
         return (_ending(seen.reservation, Status.FAILED, Reason.POD_DELETED, seen.now),)
     if seen.server.phase is ServerPhase.FAILED:
         return _plan_failure(seen, Reason.SERVER_FAILED)
+    if lost := _list_lost(seen.reservation, seen.server):
+        return _plan_loss(seen, lost)
     ends_at = expiry.ends_at(seen.reservation, seen.policy)
     return (LookAgain(ends_at),) if ends_at else ()
+
+
+def _plan_loss(seen: Observation, lost: tuple[str, ...]) -> Plan:
+    """The rest of a gang is of no use without these members, so it ends, too."""
+    detail = f"{EXPLANATIONS[Reason.POD_DELETED].sentence} Gone: {', '.join(lost)}."
+    record = _ending(seen.reservation, Status.FAILED, Reason.POD_DELETED, seen.now, detail)
+    return (record, *_removal(seen.server))
 
 
 def _plan_ended(seen: Observation) -> Plan:
@@ -162,13 +175,30 @@ def _plan_ended(seen: Observation) -> Plan:
 
 
 def _is_usable(reservation: Reservation, server: ObservedServer) -> bool:
-    answers = server.phase is ServerPhase.READY and server.address is not None
-    return answers and not _stands_elsewhere(reservation, server)
+    answers = server.phase is ServerPhase.READY and all(member.address for member in server.members)
+    return answers and _is_whole(reservation, server)
+
+
+def _is_whole(reservation: Reservation, server: ObservedServer) -> bool:
+    """Every member is there, each on the node that was chosen for its rank."""
+    return server.nodes == reservation.nodes
 
 
 def _stands_elsewhere(reservation: Reservation, server: ObservedServer) -> bool:
     """It is left over from an earlier placement, whose creation came late."""
-    return server.node != reservation.node
+    return any(
+        reservation.nodes[member.rank : member.rank + 1] != (member.node,) for member in server.members
+    )
+
+
+def _list_lost(reservation: Reservation, server: ObservedServer) -> tuple[str, ...]:
+    """The members that are not there any more, in words."""
+    present = {member.rank for member in server.members}
+    return tuple(
+        f"{member_name(reservation.id, rank)} on {node}"
+        for rank, node in enumerate(reservation.nodes)
+        if rank not in present
+    )
 
 
 def _removal(server: ObservedServer | None) -> Plan:
@@ -178,9 +208,8 @@ def _removal(server: ObservedServer | None) -> Plan:
 
 
 def _activation(reservation: Reservation, server: ObservedServer, now: datetime) -> Record:
-    if server.address is None:
-        raise ValueError("A ready server has an address.")
-    after = activate(reservation, server.address, server.host_keys, now)
+    members = tuple(Member(member.node, member.address, member.host_keys) for member in server.members)
+    after = activate(reservation, members, now)
     return Record(reservation, after, Event(EventKind.ACTIVE, after.detail, now))
 
 
@@ -213,16 +242,14 @@ def _ending(
 
 def _spec_of(seen: Observation) -> ServerSpec:
     reservation = seen.reservation
-    if reservation.node is None:
-        raise ValueError("A reservation that is being prepared has a node.")
     return ServerSpec(
         reservation_id=reservation.id,
         reservation_name=reservation.name,
         username=reservation.username,
-        node=reservation.node,
+        nodes=reservation.nodes,
         gpu_type=reservation.gpu_type,
         gpu_count=reservation.gpu_count,
-        share=seen.gpu_type.share_of(reservation.gpu_count),
+        share=seen.gpu_type.share_of(reservation.gpus_per_node),
         duration=reservation.duration,
         ssh_public_keys=reservation.ssh_public_keys,
         env_vars=reservation.env_vars,

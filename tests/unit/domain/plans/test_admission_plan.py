@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpudev.domain.capacity import Held
 from gpudev.domain.lifecycle import Status, is_legal
 from gpudev.domain.names import NodeName, ReservationId
 from gpudev.domain.plans.actions import AdmissionAction, Record, SetQueuePlaces
@@ -45,7 +46,7 @@ def observe(
         waiting=tuple(waiting),
         holders=holders,
         nodes=(make_node(free=4 - taken),),
-        shown=frozenset(holder.id for holder in holders),
+        shown=frozenset((holder.id, node) for holder in holders for node in holder.nodes),
         policy=POLICY,
         now=NOW,
     )
@@ -60,9 +61,10 @@ def holder(number: int, slots: int, ends_in: timedelta = HOUR) -> Reservation:
     return make_reservation(number, status=Status.ACTIVE, gpu_count=slots, expires_at=NOW + ends_in)
 
 
-def placed(plan: Plan) -> dict[ReservationId, NodeName | None]:
+def placed(plan: Plan) -> dict[ReservationId, str]:
+    """The nodes of those that were placed; they have names of one letter."""
     return {
-        action.before.id: action.after.node
+        action.before.id: "".join(action.after.nodes)
         for action in plan
         if isinstance(action, Record) and action.after.status is Status.PREPARING
     }
@@ -149,6 +151,61 @@ class TestPlacing:
         plan = plan_admission(observe(waiting, nodes=(node,), gpu_type=SLOTTED))
         assert len(placed(plan)) == 3
         assert places(plan)[make_id(4)].detail.startswith("A slotted slot on one node: a has room at")
+
+
+class TestGangs:
+    """Two nodes of four GPUs."""
+
+    def gang(self, number: int = 1, **changes: Any) -> Reservation:
+        return request(number, 8, node_count=2, **changes)
+
+    def nodes(self, *free: int) -> tuple[Any, ...]:
+        return tuple(make_node(name, free=count) for name, count in zip("abcd", free, strict=False))
+
+    def test_gang_is_placed_on_nodes_that_are_free_as_a_whole(self) -> None:
+        plan = plan_admission(observe([self.gang()], nodes=self.nodes(4, 3, 4)))
+        assert placed(plan) == {make_id(1): "ac"}
+        [record] = plan
+        assert isinstance(record, Record)
+        assert record.event.message == "Placed on a, c."
+
+    def test_gang_gets_all_of_its_nodes_or_none(self) -> None:
+        plan = plan_admission(observe([self.gang(), request(2)], nodes=self.nodes(4, 3)))
+        assert not placed(plan)
+
+    def test_gang_that_waits_is_told_which_node_is_free_last_and_when(self) -> None:
+        held = make_reservation(9, status=Status.ACTIVE, node="b", expires_at=NOW + HOUR)
+        plan = plan_admission(observe([self.gang()], [held], nodes=self.nodes(4, 3)))
+        place = places(plan)[make_id(1)]
+        assert (place.reason, place.estimated_start_at) == (
+            Reason.WAITING_FOR_CAPACITY,
+            NOW + HOUR + POLICY.grace,
+        )
+        assert place.detail == (
+            "8 quad GPUs on 2 whole nodes: b has room at 2030-01-01 13:02 UTC, when 00000009 ends."
+        )
+
+    def test_gang_that_waits_for_strangers_is_not_told_of_one_node(self) -> None:
+        place = places(plan_admission(observe([self.gang()], nodes=self.nodes(4, 3))))[make_id(1)]
+        assert place.detail == "Not enough nodes of this type are free as a whole."
+
+    def test_gang_that_is_larger_than_the_cluster_holds_back_nobody(self) -> None:
+        plan = plan_admission(observe([self.gang(), request(2)], nodes=self.nodes(4)))
+        assert placed(plan) == {make_id(2): "a"}
+        place = places(plan)[make_id(1)]
+        assert (place.reason, place.estimated_start_at) == (Reason.NO_NODES, None)
+        assert place.detail == "Not enough whole nodes of this type are in service."
+
+    def test_gang_at_the_head_of_the_line_keeps_later_ones_from_its_nodes(self) -> None:
+        """A later request would fit on the node that is free, and would make the gang wait for it."""
+        held = make_reservation(9, status=Status.ACTIVE, node="b", gpu_count=4, expires_at=NOW + HOUR)
+        plan = plan_admission(observe([self.gang(), request(2, 4)], [held], nodes=self.nodes(4, 0)))
+        assert not placed(plan)
+
+    def test_gang_of_which_one_member_is_not_shown_yet_keeps_that_node(self) -> None:
+        held = make_reservation(9, status=Status.PREPARING, nodes="ab", gpu_count=8)
+        seen = observe([request(1)], [held], nodes=self.nodes(0, 4), shown=frozenset({(held.id, "a")}))
+        assert not placed(plan_admission(seen))
 
 
 class TestQueuePlaces:
@@ -247,6 +304,8 @@ class TestPrediction:
 
 
 COUNTS = st.sampled_from([1, 2, 4, 8])
+SIZES = st.sampled_from([(1, 1), (2, 1), (4, 1), (8, 1), (8, 2), (12, 3), (16, 2), (16, 4)])
+"""GPUs and nodes."""
 NAMES = ["a", "b", "c"]
 IN_SERVICE = st.sampled_from([True, True, True, False])
 
@@ -257,7 +316,7 @@ def observations(draw: st.DrawFn) -> Observation:
     slots = {NodeName(name): draw(st.sampled_from([4, 8])) for name in NAMES[: draw(st.integers(0, 3))]}
     room, free_by_cluster = dict(slots), dict(slots)
     holders: list[Reservation] = []
-    shown: set[ReservationId] = set()
+    shown: set[Held] = set()
     for number in range(100, 100 + draw(st.integers(0, 6)) if slots else 100):
         node, count = draw(st.sampled_from(sorted(slots))), draw(COUNTS)
         if room[node] < count:
@@ -267,7 +326,7 @@ def observations(draw: st.DrawFn) -> Observation:
         kind = draw(st.sampled_from(["shown", "unseen", "stranger"]))
         free_by_cluster[node] -= 0 if kind == "unseen" else count
         holders += [held] if kind != "stranger" else []
-        shown |= {held.id} if kind == "shown" else set()
+        shown |= {(held.id, node)} if kind == "shown" else set()
     nodes = tuple(
         make_node(name, slots=slots[name], free=free, is_schedulable=draw(IN_SERVICE))
         for name, free in free_by_cluster.items()
@@ -277,8 +336,11 @@ def observations(draw: st.DrawFn) -> Observation:
 
 @st.composite
 def queues(draw: st.DrawFn) -> list[Reservation]:
-    wanted = draw(st.lists(st.tuples(COUNTS, st.sampled_from([Status.PENDING, Status.QUEUED])), max_size=8))
-    waiting = [request(number, count, status=status) for number, (count, status) in enumerate(wanted)]
+    wanted = draw(st.lists(st.tuples(SIZES, st.sampled_from([Status.PENDING, Status.QUEUED])), max_size=8))
+    waiting = [
+        request(number, gpus, node_count=nodes, status=status)
+        for number, ((gpus, nodes), status) in enumerate(wanted)
+    ]
     return draw(st.permutations(waiting))
 
 
@@ -298,11 +360,12 @@ def test_no_gpu_is_given_twice(seen: Observation) -> None:
     """On every node: what the cluster counts, what it does not show yet and what is given now fit."""
     taken = Counter({node.name: node.slots - node.free_slots for node in seen.nodes})
     for held in seen.holders:
-        if held.holds_room and held.id not in seen.shown and held.node is not None:
-            taken[held.node] += held.gpu_count
-    for action in plan_admission(seen):
-        if isinstance(action, Record) and action.after.node is not None:
-            taken[action.after.node] += action.after.gpu_count
+        for node in held.nodes if held.holds_room else ():
+            taken[node] += 0 if (held.id, node) in seen.shown else held.gpus_per_node
+    given_away = [action.after for action in plan_admission(seen) if isinstance(action, Record)]
+    for reservation in given_away:
+        for node in reservation.nodes:
+            taken[node] += reservation.gpus_per_node
     assert all(taken[node.name] <= node.slots for node in seen.nodes)
 
 
@@ -310,7 +373,7 @@ def test_no_gpu_is_given_twice(seen: Observation) -> None:
 @every_observation
 def test_places_are_given_only_on_nodes_in_service(seen: Observation) -> None:
     in_service = {node.name for node in seen.nodes if node.is_schedulable}
-    assert set(placed(plan_admission(seen)).values()) <= in_service
+    assert set("".join(placed(plan_admission(seen)).values())) <= in_service
 
 
 @QUICK

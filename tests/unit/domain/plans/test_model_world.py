@@ -31,8 +31,8 @@ from tests.support.domain_values import HOUR, MINUTE, QUAD
 from tests.support.model_world import Fate, World
 
 A, B = NodeName("a"), NodeName("b")
-COUNTS = st.sampled_from([1, 1, 2, 4, 8])
-"""No node has eight slots: those requests can never be granted."""
+SIZES = st.sampled_from([(1, 1), (1, 1), (2, 1), (4, 1), (8, 1), (8, 2), (12, 3)])
+"""GPUs and nodes. No node has eight slots, and there are two nodes: some can never be granted."""
 SURVIVES = st.sampled_from([None, 0, 1, 2])
 """How many actions of a plan are carried out before the process dies; None: all."""
 ANY = st.integers(0, 1000)
@@ -47,13 +47,14 @@ class Trouble(RuleBasedStateMachine):
         super().__init__()
         self.world = World(QUAD, {A: 4, B: 4}, reads_fresh=self.reads_fresh)
 
-    @initialize(count=COUNTS)
-    def start_with_a_request(self, count: int) -> None:
-        self.world.submit(count, HOUR)
+    @initialize(size=SIZES)
+    def start_with_a_request(self, size: tuple[int, int]) -> None:
+        self.submit(size, 1)
 
-    @rule(count=COUNTS, hours=st.integers(1, 4))
-    def submit(self, count: int, hours: int) -> None:
-        self.world.submit(count, hours * HOUR)
+    @rule(size=SIZES, hours=st.integers(1, 4))
+    def submit(self, size: tuple[int, int], hours: int) -> None:
+        gpu_count, node_count = size
+        self.world.submit(gpu_count, hours * HOUR, node_count)
 
     @rule(which=ANY)
     def cancel(self, which: int) -> None:
@@ -82,14 +83,18 @@ class Trouble(RuleBasedStateMachine):
             self.world.execute(self.world.plan_turn(one))
 
     @precondition(lambda self: self.world.servers)
-    @rule(which=ANY, fate=st.sampled_from(Fate))
-    def something_befalls_a_server(self, which: int, fate: Fate) -> None:
+    @rule(which=ANY, fate=st.sampled_from(Fate), member=st.integers(0, 2))
+    def something_befalls_a_server(self, which: int, fate: Fate, member: int) -> None:
         servers = sorted(self.world.servers)
-        self.world.befall(servers[which % len(servers)], fate)
+        self.world.befall(servers[which % len(servers)], fate, member)
 
     @rule()
     def next_server_is_refused(self) -> None:
         self.world.refuses_next = True
+
+    @rule()
+    def next_creation_dies_half_way(self) -> None:
+        self.world.next_creation_dies = True
 
     @rule(node=st.sampled_from([A, B]))
     def node_leaves_or_joins(self, node: NodeName) -> None:
@@ -118,6 +123,7 @@ class Trouble(RuleBasedStateMachine):
     def end_the_trouble(self) -> None:
         self.world.out_of_service.clear()
         self.world.refuses_next = False
+        self.world.next_creation_dies = False
         self.world.refresh_view()
 
     def actions_left(self) -> list[ReservationAction]:
@@ -138,7 +144,8 @@ class Trouble(RuleBasedStateMachine):
                 assert (row.status, row.reason) == (Status.QUEUED, Reason.NO_NODES), row
 
     def is_possible(self, row: Reservation) -> bool:
-        return row.gpu_count <= max(self.world.slots.values())
+        fitting = [slots for slots in self.world.slots.values() if slots >= row.gpus_per_node]
+        return len(fitting) >= row.node_count
 
     def pick(self, which: int) -> ReservationId:
         rows = sorted(self.world.rows)
@@ -267,3 +274,55 @@ def test_refused_server_sends_its_request_back_and_it_keeps_its_place() -> None:
     world.settle()
     assert world.turned_away == []
     assert (world.rows[first].status, world.rows[second].status) == (Status.ACTIVE, Status.QUEUED)
+
+
+def make_wide_world(**changes: Any) -> World:
+    return World(QUAD, {A: 4, B: 4}, **changes)
+
+
+def test_gang_waits_for_whole_nodes_and_starts_when_it_was_told() -> None:
+    world = make_wide_world()
+    small, gang = world.submit(1, HOUR), world.submit(8, HOUR, node_count=2)
+    world.settle()
+    promised = world.rows[gang].estimated_start_at
+    assert (world.rows[small].status, world.rows[gang].status) == (Status.ACTIVE, Status.QUEUED)
+    world.run_to_the_end()
+    assert promised is not None
+    assert world.rows[gang].launched_at == promised
+    assert world.rows[gang].nodes == (A, B)
+
+
+@pytest.mark.parametrize("fate", [Fate.BREAKS, Fate.VANISHES])
+@pytest.mark.parametrize("rank", [0, 1])
+def test_member_that_is_lost_ends_all_with_one_reason(fate: Fate, rank: int) -> None:
+    world = make_wide_world()
+    gang = world.submit(8, HOUR, node_count=2)
+    world.settle()
+    world.befall(gang, fate, rank)
+    world.settle()
+    reasons = {Fate.BREAKS: Reason.SERVER_FAILED, Fate.VANISHES: Reason.POD_DELETED}
+    assert (world.rows[gang].status, world.rows[gang].reason) == (Status.FAILED, reasons[fate])
+    assert (world.servers, world.rows[gang].is_cleaned) == ({}, True)
+
+
+def test_gang_whose_creation_died_half_way_is_made_whole_under_one_uid() -> None:
+    world = make_wide_world(next_creation_dies=True)
+    gang = world.submit(8, HOUR, node_count=2)
+    world.execute(world.plan_admission())
+    world.execute(world.plan_turn(gang))
+    [first] = world.servers[gang].members
+    uid = world.servers[gang].uid
+    world.settle()
+    assert first.rank == 0
+    assert (world.rows[gang].status, world.servers[gang].uid) == (Status.ACTIVE, uid)
+
+
+def test_gang_of_which_one_member_finds_no_room_goes_back_as_a_whole() -> None:
+    world = make_wide_world(refuses_next=True)
+    gang = world.submit(8, HOUR, node_count=2)
+    world.execute(world.plan_admission())
+    world.execute(world.plan_turn(gang))
+    world.execute(world.plan_turn(gang))
+    assert (world.rows[gang].status, world.rows[gang].members) == (Status.QUEUED, ())
+    world.settle()
+    assert world.rows[gang].status is Status.ACTIVE

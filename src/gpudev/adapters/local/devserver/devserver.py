@@ -1,7 +1,7 @@
 """The SSH server of one dev server. It runs inside the sandbox, as the user one logs in as.
 
 Keys only. Shells, commands, copies and forwards are all in the same surroundings, since this process
-makes them all. Its version line ends in the reservation's id, so whoever connects can tell which dev
+makes them all. Its version line ends in its record's key, so whoever connects can tell which dev
 server answers.
 """
 
@@ -29,15 +29,15 @@ _LOGIN_SECONDS = 60
 
 @dataclass(frozen=True, slots=True)
 class DevServer:
-    id8: str
+    key: str
     host_key: str
     public_keys: tuple[str, ...]
     sessions: SessionSettings
 
 
-def banner_of(id8: str) -> str:
+def banner_of(key: str) -> str:
     """The software version and comment with which a dev server greets."""
-    return f"gpudev {id8}"
+    return f"gpudev {key}"
 
 
 async def serve(server: DevServer, listener: socket.socket, on_serving: Callable[[], None]) -> None:
@@ -51,7 +51,7 @@ async def serve(server: DevServer, listener: socket.socket, on_serving: Callable
         sftp_factory=_FileServer,
         allow_scp=True,
         server_host_keys=[asyncssh.import_private_key(server.host_key)],
-        server_version=banner_of(server.id8),
+        server_version=banner_of(server.key),
         encoding=None,
         line_editor=False,
         agent_forwarding=True,

@@ -8,7 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpudev.adapters.local.processes.descendants import MARK
 from gpudev.adapters.local.record import Record
+from gpudev.adapters.local.ssh_port import HOST
+from gpudev.domain.gang import DEFAULT_MASTER_PORT, MASTER_PORT, gang_environment
 
 _PATH = "/usr/local/cuda/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _THREAD_COUNTS = (
@@ -41,6 +44,8 @@ class Account:
     home: str
     workspace: str
     shell: str
+    programs: str = ""
+    """A directory that comes first on the path."""
 
 
 def choose_shell() -> str:
@@ -56,15 +61,17 @@ def build_environment(record: Record, account: Account, cores: int) -> dict[str,
         **_defaults(account),
         **_caches(account),
         **_thread_counts(record, cores),
+        **({MASTER_PORT: DEFAULT_MASTER_PORT} if record.gang else {}),
         **record.spec.env_vars,
         **_gpus(record),
         **_reservation(record),
+        **(gang_environment(record.spec.member_names, record.rank, HOST) if record.gang else {}),
     }
 
 
 def _defaults(account: Account) -> Mapping[str, str]:
     return {
-        "PATH": _PATH,
+        "PATH": f"{account.programs}:{_PATH}" if account.programs else _PATH,
         "LANG": "C.UTF-8",
         "USER": account.user,
         "LOGNAME": account.user,
@@ -99,8 +106,9 @@ def _reservation(record: Record) -> Mapping[str, str]:
         "GPU_DEV_RESERVATION_NAME": spec.reservation_name,
         "GPU_DEV_USER": spec.username,
         "GPU_DEV_GPU_TYPE": spec.gpu_type,
-        "GPU_DEV_GPU_COUNT": str(spec.gpu_count),
-        "GPU_DEV_NODE": spec.node,
+        "GPU_DEV_GPU_COUNT": str(spec.gpus_per_node),
+        "GPU_DEV_NODE": record.node,
+        MARK: record.name,
         "GPU_DEV_SIMULATED": "1" if is_simulated(record) else "0",
     }
 

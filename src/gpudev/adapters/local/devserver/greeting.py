@@ -8,7 +8,6 @@ from gpudev.adapters.local.devserver.environment import Account, is_simulated
 from gpudev.adapters.local.record import Record
 from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.domain.names import id8
-from gpudev.domain.server import ServerSpec
 
 
 def compose_greeting(record: Record, account: Account, isolation: Isolation) -> str:
@@ -17,8 +16,9 @@ def compose_greeting(record: Record, account: Account, isolation: Isolation) -> 
         [
             f"gpu-dev: {spec.reservation_name} ({id8(spec.reservation_id)}) of {spec.username}",
             f"  GPUs       {_describe_gpus(record)}",
+            *([f"  Gang       {_describe_gang(record)}"] if record.gang else []),
             f"  Length     {_describe_length(spec.duration)} from its start",
-            f"  Home       {_describe_home(spec, account)}",
+            f"  Home       {_describe_home(record, account)}",
             f"  Scratch    {account.workspace} goes when the reservation ends",
             f"  Isolation  {isolation.sentence}",
             *(["  Root       There is no sudo here."] if isolation is Isolation.BUBBLEWRAP else []),
@@ -28,20 +28,27 @@ def compose_greeting(record: Record, account: Account, isolation: Isolation) -> 
     )
 
 
-def _describe_home(spec: ServerSpec, account: Account) -> str:
-    if spec.home is None:
+def _describe_home(record: Record, account: Account) -> str:
+    home = record.home
+    if home is None:
         return f"{account.home} is not kept as a disk; the next reservation has its own"
-    size = f"{spec.home.size_gb} GB asked for, not enforced here"
-    return f'{account.home} is your disk "{spec.home.disk_name}" ({size}); it outlives the reservation'
+    size = f"{home.size_gb} GB asked for, not enforced here"
+    return f'{account.home} is your disk "{home.disk_name}" ({size}); it outlives the reservation'
 
 
 def _describe_gpus(record: Record) -> str:
     spec = record.spec
     if not spec.gpu_count:
-        return f"none ({spec.gpu_type} on {spec.node})"
+        return f"none ({spec.gpu_type} on {record.node})"
     kind = "simulated " if is_simulated(record) else ""
     note = "; no real GPU is behind them" if kind else ""
-    return f"{spec.gpu_count} {kind}{spec.gpu_type} on {spec.node}{note}"
+    return f"{spec.gpus_per_node} {kind}{spec.gpu_type} on {record.node}{note}"
+
+
+def _describe_gang(record: Record) -> str:
+    names = record.spec.member_names
+    others = [name for name in names if name != record.name]
+    return f"rank {record.rank} of {len(names)}; ssh goes to {', '.join(others)}"
 
 
 def _describe_length(length: timedelta) -> str:

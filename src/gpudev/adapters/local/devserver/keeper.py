@@ -20,6 +20,7 @@ from pathlib import Path
 from gpudev.adapters.local.devserver import preload  # noqa: F401 - imported for its effect
 from gpudev.adapters.local.devserver.devserver import DevServer, serve
 from gpudev.adapters.local.devserver.environment import Account, build_environment, choose_shell
+from gpudev.adapters.local.devserver.gang_files import list_sandbox_files, write_gang_files
 from gpudev.adapters.local.devserver.greeting import compose_greeting
 from gpudev.adapters.local.devserver.homes import prepare_home, prepare_workspace
 from gpudev.adapters.local.devserver.order import SERVING, OrderDescriptors, StartOrder
@@ -33,7 +34,7 @@ from gpudev.adapters.local.record import Record, ServerProcesses
 from gpudev.adapters.local.records import Records, ServerFiles
 from gpudev.adapters.local.sandbox.holder import Namespaces, enter_sandbox, start_holder
 from gpudev.adapters.local.sandbox.isolation import Isolation
-from gpudev.adapters.local.sandbox.sandbox import HOME, WORKSPACE, Sandbox, choose_owner
+from gpudev.adapters.local.sandbox.sandbox import HOME, OWN_FILES, WORKSPACE, Sandbox, choose_owner
 from gpudev.domain.errors import Defect
 from gpudev.domain.server import LOGIN
 
@@ -47,13 +48,13 @@ def keep(order: StartOrder, descriptors: OrderDescriptors) -> int:
     The server itself is a fork that comes back from here too, when it has nothing more to serve.
     """
     records = Records(order.state_dir)
-    files = records.files_of(order.id8)
+    files = records.files_of(order.key)
     _speak_into(files.log_path)
     linux.become_subreaper()
     linux.name_this_process("gpu-dev-keeper")
     record = files.find_record()
     if record is None:
-        raise Defect(f"There is no record of the dev server {order.id8}.")
+        raise Defect(f"There is no record of the dev server {order.key}.")
     home = _choose_home(order, record, records)
     if order.isolation is Isolation.BUBBLEWRAP:
         return _keep_sandboxed(order, descriptors, record, files, home)
@@ -82,7 +83,7 @@ def _keep_sandboxed(
     processes = _write_down(files, holder.init_pid, server, Isolation.BUBBLEWRAP)
     _let_go(descriptors, gate)
     os.waitpid(server, 0)
-    end_server(record.spec.reservation_id, processes)
+    end_server(record.name, processes)
     holder.monitor.wait()
     return 0
 
@@ -90,6 +91,7 @@ def _keep_sandboxed(
 def _keep_plain(descriptors: OrderDescriptors, record: Record, files: ServerFiles, home: Path) -> int:
     prepare_home(home, None)
     prepare_workspace(files.workspace, None)
+    programs = str(write_gang_files(record.gang, files.gang_directory)) if record.gang else ""
     signal.signal(signal.SIGTERM, _stop)
     keeper = os.getpid()
     gate = _Gate()
@@ -99,7 +101,7 @@ def _keep_plain(descriptors: OrderDescriptors, record: Record, files: ServerFile
         linux.die_with_parent(signal.SIGKILL)
         os.chdir(home)
         user = pwd.getpwuid(os.getuid()).pw_name
-        account = Account(user, str(home), str(files.workspace), choose_shell())
+        account = Account(user, str(home), str(files.workspace), choose_shell(), programs)
         return _serve(_plan_server(record, account, Isolation.NONE), descriptors, gate)
     try:
         _write_down(files, keeper, server, Isolation.NONE)
@@ -115,8 +117,8 @@ def _keep_plain(descriptors: OrderDescriptors, record: Record, files: ServerFile
 
 def _choose_home(order: StartOrder, record: Record, records: Records) -> Path:
     """The disk's, or one of this server's own."""
-    disk = record.spec.home
-    return home_of_volume(order.state_dir, disk.volume_id) if disk else records.home_of(order.id8)
+    disk = record.home
+    return home_of_volume(order.state_dir, disk.volume_id) if disk else records.home_of(order.key)
 
 
 class _Gate:
@@ -147,14 +149,16 @@ def _stop(_signal: int, _frame: object) -> None:
 
 def _plan_sandbox(order: StartOrder, record: Record, files: ServerFiles, home: Path) -> Sandbox:
     return Sandbox(
-        name=record.spec.name,
-        user_id=choose_owner(home, order.id8),
+        name=record.name,
+        user_id=choose_owner(home, record.id8),
         shell=choose_shell(),
         home=home,
         workspace=files.workspace,
         hidden=order.state_dir,
         device_paths=tuple(dict.fromkeys(path for gpu in record.gpus for path in gpu.device_paths)),
         read_only_paths=order.read_only_paths,
+        other_names=tuple(name for name in record.spec.member_names if name != record.name),
+        files=list_sandbox_files(record.gang, OWN_FILES) if record.gang else {},
     )
 
 
@@ -162,9 +166,9 @@ def _plan_server(record: Record, account: Account, isolation: Isolation) -> DevS
     environment = build_environment(record, account, cores=len(os.sched_getaffinity(0)))
     greeting = compose_greeting(record, account, isolation)
     return DevServer(
-        id8=record.id8,
+        key=record.key,
         host_key=record.host_key,
-        public_keys=record.spec.ssh_public_keys,
+        public_keys=(*record.spec.ssh_public_keys, *([record.gang.public_key] if record.gang else [])),
         sessions=SessionSettings(account, environment, greeting),
     )
 

@@ -14,7 +14,7 @@ class StartOrder:
     """Which server to start and how; everything else, secrets above all, is in its record."""
 
     state_dir: Path
-    id8: str
+    key: str
     isolation: Isolation
     read_only_paths: tuple[str, ...] = ()
 
@@ -22,7 +22,7 @@ class StartOrder:
         return json.dumps(
             {
                 "state_dir": str(self.state_dir),
-                "id8": self.id8,
+                "key": self.key,
                 "isolation": self.isolation,
                 "read_only_paths": self.read_only_paths,
             }
@@ -33,7 +33,7 @@ class StartOrder:
         value = json.loads(text)
         return cls(
             state_dir=Path(value["state_dir"]),
-            id8=value["id8"],
+            key=value["key"],
             isolation=Isolation(value["isolation"]),
             read_only_paths=tuple(value["read_only_paths"]),
         )

@@ -12,7 +12,7 @@ from gpudev.domain.disk import VolumeId
 def list_attached(state_dir: Path) -> Mapping[VolumeId, str]:
     """A server has its volume from the moment it is written down until its record is gone."""
     return {
-        record.spec.home.volume_id: record.spec.name
+        record.home.volume_id: record.name
         for record in Records(state_dir).list_records()
-        if record.spec.home is not None
+        if record.home is not None
     }

@@ -62,10 +62,12 @@ class Fleet:
         """Just the types of this fleet, sized as its nodes are, so that what cannot fit is refused."""
         detected = {gpu_type.name: gpu_type for gpu_type in self.detected_types}
         sizes = {node.gpu_type: len(node.gpus) for node in self.nodes}
-        types = [
-            detected.get(name) or replace(base.get(name), gpus_per_node=gpus) for name, gpus in sizes.items()
-        ]
+        types = [detected.get(name) or self._measure(base.get(name), gpus) for name, gpus in sizes.items()]
         return Catalogue(tuple(types))
+
+    def _measure(self, gpu_type: GpuType, gpus: int) -> GpuType:
+        nodes = sum(node.gpu_type == gpu_type.name for node in self.nodes)
+        return replace(gpu_type, gpus_per_node=gpus, max_nodes=min(gpu_type.max_nodes, nodes))
 
 
 def default_fleet_choice() -> str:

@@ -10,13 +10,12 @@ from pathlib import Path
 
 from gpudev.adapters.local.processes.identity import find_parent, identify, list_pids
 from gpudev.domain.errors import ClusterUnavailable
-from gpudev.domain.names import ReservationId
 
 _SECONDS_TO_DIE = 10
 _ROUND_SECONDS = 0.01
 
-MARK = "GPU_DEV_RESERVATION_ID"
-"""The environment variable by which strays of a server are known."""
+MARK = "GPU_DEV_SERVER"
+"""The environment variable by which strays of a server are known: it has the server's name."""
 
 
 def end_descendants(ancestor: int) -> None:
@@ -47,17 +46,17 @@ def find_descendants(ancestor: int) -> set[int]:
     return {pid for pid in found if identify(pid) is not None}
 
 
-def find_strays(reservation_id: ReservationId) -> set[int]:
+def find_strays(server_name: str) -> set[int]:
     """Live processes that carry the mark of a server, whoever their parent is by now."""
-    mark = f"{MARK}={reservation_id}".encode()
+    mark = f"{MARK}={server_name}".encode()
     marked = {pid for pid in list_pids() if pid != os.getpid() and mark in _read_environment(pid)}
     return {pid for pid in marked if identify(pid) is not None}
 
 
-def end_strays(reservation_id: ReservationId) -> None:
+def end_strays(server_name: str) -> None:
     """Kill them until none is left; each round may find the children of the round before."""
     deadline = time.monotonic() + _SECONDS_TO_DIE
-    while strays := find_strays(reservation_id):
+    while strays := find_strays(server_name):
         if time.monotonic() > deadline:
             raise ClusterUnavailable(
                 f"Processes {sorted(strays)} do not end, although they were killed.",

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpudev.adapters.local.processes import linux
-from gpudev.adapters.local.sandbox.sandbox import HOME, Sandbox, bubblewrap_arguments, etc_files
+from gpudev.adapters.local.sandbox.sandbox import HOME, Sandbox, bubblewrap_arguments, sandbox_files
 
 _SECONDS_TO_START = 15
 _BUBBLEWRAP = "bwrap"
@@ -103,7 +103,7 @@ class _Streams(NamedTuple):
 def _start_bubblewrap(sandbox: Sandbox, streams: _Streams) -> tuple[subprocess.Popen[bytes], int]:
     """Its process, and the pipe on which it describes what it made."""
     info, their_info = os.pipe()
-    with _in_memory(etc_files(sandbox)) as data:
+    with _in_memory(sandbox_files(sandbox)) as data:
         arguments = "\0".join([*bubblewrap_arguments(sandbox, data), ""])
         with _memory_file(arguments) as listed:
             monitor = subprocess.Popen(

@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpudev.domain.server import LOGIN
 
 HOME = "/home/dev"
 WORKSPACE = "/workspace"
+OWN_FILES = "/run/gpu-dev"
+"""Where files lie that are made for the sandbox and have no place in the system."""
 
 _NAMESPACED_USER = 1081
 _FIRST_HOST_USER = 0x40000000
@@ -41,6 +43,10 @@ class Sandbox:
     """The state directory; hidden even if it lies below a path that is shown."""
     device_paths: tuple[str, ...] = ()
     read_only_paths: tuple[str, ...] = ()
+    other_names: tuple[str, ...] = ()
+    """Of sandboxes on this machine that go with this one."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """More files for its user alone: in `OWN_FILES`, or instead of one of the system's."""
 
     @property
     def is_made_by_root(self) -> bool:
@@ -63,9 +69,14 @@ def choose_owner(home: Path, id8: str) -> int:
     return own if own >= _FIRST_HOST_USER else choose_user_id(id8)
 
 
-def etc_files(sandbox: Sandbox) -> Mapping[str, str]:
-    """Files of /etc that differ in the sandbox: its user and its host name."""
+def sandbox_files(sandbox: Sandbox) -> Mapping[str, str]:
+    """Files that differ in the sandbox: its user, its host name, and what else was asked for."""
+    return {**_etc_files(sandbox), **sandbox.files}
+
+
+def _etc_files(sandbox: Sandbox) -> Mapping[str, str]:
     user = sandbox.user_id
+    names = " ".join((sandbox.name, *sandbox.other_names))
     return {
         "/etc/passwd": (
             "root:x:0:0:root:/root:/usr/sbin/nologin\n"
@@ -73,14 +84,12 @@ def etc_files(sandbox: Sandbox) -> Mapping[str, str]:
             "nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n"
         ),
         "/etc/group": f"root:x:0:\n{LOGIN}:x:{user}:\nnogroup:x:65534:\n",
-        "/etc/hosts": (
-            f"127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n127.0.1.1 {sandbox.name}\n"
-        ),
+        "/etc/hosts": (f"127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n127.0.1.1 {names}\n"),
     }
 
 
 def bubblewrap_arguments(sandbox: Sandbox, data: Mapping[str, int]) -> list[str]:
-    """All but the command; `data` has a descriptor to read each of `etc_files` from."""
+    """All but the command; `data` has a descriptor to read each of `sandbox_files` from."""
     return [
         *_namespaces(sandbox),
         *_system(),
@@ -89,7 +98,7 @@ def bubblewrap_arguments(sandbox: Sandbox, data: Mapping[str, int]) -> list[str]
         *_devices(sandbox.device_paths),
         *_directory(HOME, sandbox.home),
         *_directory(WORKSPACE, sandbox.workspace),
-        *_files(data),
+        *_files(sandbox, data),
         *_hiding(sandbox),
         *("--chdir", "/"),
     ]
@@ -147,10 +156,15 @@ def _directory(target: str, source: Path) -> Iterator[str]:
     yield from ("--bind", str(source), target)
 
 
-def _files(data: Mapping[str, int]) -> Iterator[str]:
+def _files(sandbox: Sandbox, data: Mapping[str, int]) -> Iterator[str]:
+    """Made by root they are root's, so others must be able to read them; else they are the user's own."""
+    if sandbox.files:
+        yield from _parents(f"{OWN_FILES}/file")
     for path, descriptor in data.items():
-        if Path(path).exists():
-            yield from ("--perms", "0644", "--ro-bind-data", str(descriptor), path)
+        is_own = path.startswith(f"{OWN_FILES}/")
+        if is_own or Path(path).exists():
+            perms = "0600" if is_own and not sandbox.is_made_by_root else "0644"
+            yield from ("--perms", perms, "--ro-bind-data", str(descriptor), path)
 
 
 def _hiding(sandbox: Sandbox) -> Iterator[str]:

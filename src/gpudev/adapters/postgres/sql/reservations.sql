@@ -4,11 +4,11 @@
 -- name: submit
 WITH wanted AS (
     INSERT INTO disks (disk_id, user_id, name, size_gb, created_at, state)
-    SELECT $15, $2, $16, $17, $10, 'available'
-    WHERE $16::text IS NOT NULL
-      AND NOT ($18::text IS NOT NULL AND EXISTS (
+    SELECT $16, $2, $17, $18, $10, 'available'
+    WHERE $17::text IS NOT NULL
+      AND NOT ($19::text IS NOT NULL AND EXISTS (
           SELECT FROM disks d JOIN reservations r USING (disk_id)
-          WHERE d.user_id = $2 AND d.name = $16 AND d.state NOT IN ('soft_deleted', 'purging', 'purged')
+          WHERE d.user_id = $2 AND d.name = $17 AND d.state NOT IN ('soft_deleted', 'purging', 'purged')
             AND r.status IN ('pending', 'queued', 'preparing', 'active')))
     ON CONFLICT (user_id, name) WHERE state NOT IN ('soft_deleted', 'purging', 'purged')
     DO UPDATE SET version = disks.version + 1
@@ -16,10 +16,11 @@ WITH wanted AS (
 ), submitted AS (
     INSERT INTO reservations (reservation_id, user_id, name, gpu_type, gpu_count, duration, env_vars,
                               ssh_public_keys, cli_version, created_at, status, detail, last_updated,
-                              next_turn_at, event_count, github_user, warning, disk_id, disk_name)
+                              next_turn_at, event_count, github_user, warning, disk_id, disk_name,
+                              node_count)
     SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'pending', $11, $10, $10, 1, $12,
-           CASE WHEN $16 IS NOT NULL AND w.disk_id IS NULL THEN concat_ws(' ', nullif($13, ''), $18) ELSE $13 END,
-           w.disk_id, coalesce(w.name, '')
+           CASE WHEN $17 IS NOT NULL AND w.disk_id IS NULL THEN concat_ws(' ', nullif($13, ''), $19) ELSE $13 END,
+           w.disk_id, coalesce(w.name, ''), $15
     FROM (SELECT) one LEFT JOIN wanted w ON true
     RETURNING reservation_id, gpu_type, disk_id, disk_name, warning
 ), told AS (
@@ -196,7 +197,8 @@ WITH changed AS (
         ebs_volume_id = CASE WHEN $4 = 'active'
                         THEN (SELECT d.ebs_volume_id FROM disks d WHERE d.disk_id = reservations.disk_id)
                         ELSE ebs_volume_id END,
-        last_updated = $19::timestamptz, next_turn_at = CASE WHEN $16::timestamptz IS NULL THEN $19::timestamptz END,
+        other_members = $27, last_updated = $19::timestamptz,
+        next_turn_at = CASE WHEN $16::timestamptz IS NULL THEN $19::timestamptz END,
         version = version + 1, event_count = event_count + 1
     WHERE reservation_id = $1 AND version = $2 AND ($3::uuid IS NULL OR lease_token = $3)
     RETURNING reservation_id, gpu_type, version, event_count

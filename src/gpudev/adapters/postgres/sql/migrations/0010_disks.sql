@@ -138,14 +138,14 @@ SELECT r.reservation_id, r.user_id, u.username, r.name, r.gpu_type, r.gpu_count,
        r.status, r.reason, r.detail, r.env_vars, r.ssh_public_keys, r.cli_version, r.node_name, r.node_ip,
        r.node_port, r.ssh_host_keys, r.queue_position, r.estimated_start_at, r.last_queue_update, r.placed_at,
        r.launched_at, r.expires_at, r.reservation_ended, r.cancelled_at, r.cleaned_at, r.last_updated,
-       r.version, r.github_user, r.warning, r.disk_id, r.disk_name, r.ebs_volume_id
+       r.version, r.github_user, r.warning, r.node_count, r.other_members, r.disk_id, r.disk_name, r.ebs_volume_id
 FROM reservations r JOIN api_users u USING (user_id);
 
 CREATE OR REPLACE VIEW listed_rows AS
 SELECT reservation_id, user_id, username, name, gpu_type, gpu_count, duration, created_at, status, reason, detail,
        cli_version, node_name, node_ip, node_port, ssh_host_keys, queue_position, estimated_start_at, launched_at,
-       expires_at, reservation_ended, last_updated, version, github_user, warning, disk_id, disk_name,
-       ebs_volume_id
+       expires_at, reservation_ended, last_updated, version, github_user, warning, node_count, other_members, disk_id,
+       disk_name, ebs_volume_id
 FROM reservation_rows;
 
 -- A disk as the rules see it, with the live reservation that asks for it.

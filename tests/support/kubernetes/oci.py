@@ -1,0 +1,91 @@
+"""An OCI image archive of one layer, as `ctr images import` reads it."""
+
+from __future__ import annotations
+
+import io
+import json
+import platform
+import tarfile
+from dataclasses import dataclass
+from hashlib import file_digest, sha256
+from pathlib import Path
+from typing import Any
+
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+_MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+_CONFIG = "application/vnd.oci.image.config.v1+json"
+_LAYER = "application/vnd.oci.image.layer.v1.tar"
+
+
+@dataclass(frozen=True, slots=True)
+class ImageConfig:
+    entrypoint: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Blob:
+    """A piece of content, and how others refer to it."""
+
+    media_type: str
+    digest: str
+    size: int
+
+    def reference(self, **more: Any) -> dict[str, Any]:
+        return {"mediaType": self.media_type, "digest": f"sha256:{self.digest}", "size": self.size, **more}
+
+
+def write_archive(archive: Path, name: str, config: ImageConfig, layer: Path) -> None:
+    """Write an image of this one layer, an uncompressed tar."""
+    with tarfile.open(archive, "w") as tar:
+        content = _add_file(tar, layer)
+        settings = _add_document(tar, _CONFIG, _image_config(config, content))
+        manifest = {
+            "schemaVersion": 2,
+            "mediaType": _MANIFEST,
+            "config": settings.reference(),
+            "layers": [content.reference()],
+        }
+        described = _add_document(tar, _MANIFEST, manifest)
+        naming = {
+            "io.containerd.image.name": name,
+            "org.opencontainers.image.ref.name": name.rpartition(":")[2],
+        }
+        _add_json(
+            tar, "index.json", {"schemaVersion": 2, "manifests": [described.reference(annotations=naming)]}
+        )
+        _add_json(tar, "oci-layout", {"imageLayoutVersion": "1.0.0"})
+
+
+def _image_config(config: ImageConfig, layer: _Blob) -> dict[str, Any]:
+    return {
+        "architecture": _ARCHITECTURES[platform.machine()],
+        "os": "linux",
+        "config": {
+            "Env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],
+            "Entrypoint": list(config.entrypoint),
+            "Cmd": list(config.command),
+        },
+        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{layer.digest}"]},
+    }
+
+
+def _add_file(tar: tarfile.TarFile, path: Path) -> _Blob:
+    with path.open("rb") as stream:
+        digest = file_digest(stream, "sha256").hexdigest()
+    tar.add(path, f"blobs/sha256/{digest}")
+    return _Blob(_LAYER, digest, path.stat().st_size)
+
+
+def _add_document(tar: tarfile.TarFile, media_type: str, document: dict[str, Any]) -> _Blob:
+    text = json.dumps(document).encode()
+    digest = sha256(text).hexdigest()
+    _add_json(tar, f"blobs/sha256/{digest}", document)
+    return _Blob(media_type, digest, len(text))
+
+
+def _add_json(tar: tarfile.TarFile, name: str, document: dict[str, Any]) -> None:
+    text = json.dumps(document).encode()
+    entry = tarfile.TarInfo(name)
+    entry.size = len(text)
+    tar.addfile(entry, io.BytesIO(text))

@@ -220,7 +220,11 @@ class Disks(RuleBasedStateMachine):
             assert rows[volume.tags.disk_id].state is not DiskState.PURGED
 
     def _check_words(self, disk: Disk) -> None:
-        if disk.state in {DiskState.CREATING, DiskState.PURGING, DiskState.PURGED}:
+        if disk.state in {DiskState.PURGING, DiskState.PURGED}:
+            assert disk.deleted_at is not None
+            assert disk.deleted_at + timedelta(days=30) <= self.world.clock.now(), "gone before its time"
+            return
+        if disk.state is DiskState.CREATING:
             return
         expected = self.world.expected.get(disk.id, set())
         there = self.world.storage.read(disk.volume_id) if disk.volume_id else frozenset()

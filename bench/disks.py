@@ -116,7 +116,7 @@ async def _reconcile_twice(dsn: str, url: str, count: int) -> Reconciled:
         assert made.created == count
         calls.clear()
         again, found = await _time(reconcile)
-        assert (found.synced, found.updated) == (count, 0)
+        assert (found.synced, found.updated, found.errors) == (count, 0, 0)
     return Reconciled(count, first, again, dict(calls))
 
 

@@ -104,6 +104,8 @@ class Disks(RuleBasedStateMachine):
     def begin(self, seed: int, name: str) -> None:
         self.chance = random.Random(seed)
         self.use(name)
+        if seed % 2:
+            self.give_back()
 
     @rule(name=NAMES)
     def use(self, name: str) -> None:
@@ -125,6 +127,13 @@ class Disks(RuleBasedStateMachine):
     def cancel(self, which: int) -> None:
         if live := self.run(self._list_live()):
             self.run(self.world.cancel(live[which % len(live)]))
+
+    @rule()
+    def give_back(self) -> None:
+        """Everybody leaves, so that there are disks with something on them that are free."""
+        for reservation in self.run(self._list_live()):
+            self.run(self.world.cancel(reservation))
+        self.drive()
 
     @rule()
     def drive(self) -> None:

@@ -33,7 +33,9 @@ T = TypeVar("T")
 _THREADS = 8
 _PAGE = 500
 _TRIES = 4
-_SECONDS = 20
+_CONNECT_SECONDS = 20
+_ANSWER_SECONDS = 60
+"""A page of a long listing takes its time."""
 
 Filters = Mapping[str, Sequence[str]]
 
@@ -42,8 +44,8 @@ def make_client(service: str, region: str, endpoint: str | None = None) -> Any:
     """Retries by error code are botocore's own; the address can also be set by `AWS_ENDPOINT_URL`."""
     config = Config(
         retries={"mode": "standard", "total_max_attempts": _TRIES},
-        connect_timeout=_SECONDS,
-        read_timeout=_SECONDS,
+        connect_timeout=_CONNECT_SECONDS,
+        read_timeout=_ANSWER_SECONDS,
     )
     return botocore.session.Session().create_client(
         service, region_name=region, endpoint_url=endpoint, config=config

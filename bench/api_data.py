@@ -13,7 +13,7 @@ from gpudev.adapters.postgres.pool import Database
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.domain.names import UserId
-from gpudev.ports.store import NewKey, User
+from gpudev.ports.users import NewKey, User
 
 KEY = "key-of-the-benchmark"
 JOBS = 10_000

@@ -49,6 +49,15 @@ def test_a_reservation_has_a_history_that_ends_clean(machine: Machine) -> None:
     assert not list((machine.state_dir / "servers").glob(f"{reservation[:8]}*"))
 
 
+def test_the_log_of_a_server_is_shown(machine: Machine) -> None:
+    reservation = machine.reserve("-t", "t4")
+    log = machine.state_dir / "servers" / reservation[:8] / "log"
+    log.write_text("first words\nlast words\n")
+    assert machine.run("logs", reservation, "--tail", "1").stdout == "last words\n"
+    machine.run("cancel", reservation, "--yes")
+    assert machine.run("logs", reservation, check=False).returncode == 3
+
+
 def test_files_are_copied_both_ways_by_scp(machine: Machine, tmp_path: Path) -> None:
     reservation = machine.reserve("-t", "t4")
     config = machine.home / ".gpu-dev" / f"{reservation[:8]}-sshconfig"

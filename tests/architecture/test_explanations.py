@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpudev.domain.reservation import EXPLANATIONS, Reason
+from gpudev.domain.reasons import EXPLANATIONS, Reason
 
 
 @pytest.mark.parametrize("reason", Reason, ids=str)

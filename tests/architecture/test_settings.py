@@ -15,7 +15,7 @@ INTRODUCTION = """\
 # Settings
 
 The server reads these from its environment, once, when it starts. `gpu-dev up` sets most of them for the
-processes that it starts. This page is made from `src/gpudev/settings.py`.
+processes that it starts. This page is made from `src/gpudev/settings`.
 """
 
 

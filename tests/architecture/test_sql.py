@@ -13,7 +13,10 @@ from gpudev.adapters.postgres.queries import NOUNS, load_queries
 from gpudev.domain.audit import AuditOutcome
 from gpudev.domain.disk import DiskEventKind, DiskOperationKind, DiskState
 from gpudev.domain.lifecycle import Status
-from gpudev.domain.reservation import EventKind, OperationKind, OperationStatus, Reason
+from gpudev.domain.notification import TargetKind
+from gpudev.domain.operations import OperationKind, OperationStatus
+from gpudev.domain.reasons import Reason
+from gpudev.domain.reservation import EventKind
 from gpudev.ports.queue import Channel
 
 pytestmark = pytest.mark.anyio
@@ -47,6 +50,7 @@ async def test_every_query_fits_the_schema(database: str) -> None:
         ("reservation_events_kind", EventKind),
         ("operations_kind", OperationKind),
         ("operations_status", OperationStatus),
+        ("notification_targets_kind", TargetKind),
         ("audit_entries_outcome", AuditOutcome),
         ("disks_state", DiskState),
         ("disk_events_kind", DiskEventKind),

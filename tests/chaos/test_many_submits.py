@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from gpudev.ports.store import NewKey
+from gpudev.ports.users import NewKey
 from tests.support.api_server import ApiServer, running_api
 from tests.support.reservations import PUBLIC_KEY, open_test_stores
 

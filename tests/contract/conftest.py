@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from gpudev.bootstrap.foundation import Stores
-from gpudev.ports.store import User
+from gpudev.ports.users import User
 from tests.support.reservations import open_test_stores
 
 

@@ -8,20 +8,22 @@ from datetime import timedelta
 import pytest
 
 from gpudev.bootstrap.foundation import Stores
+from gpudev.domain.errors import Stale
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.queueing import QueuePlace
-from gpudev.domain.reservation import Event, EventKind, Reason, Reservation, place, queue
+from gpudev.domain.reasons import Reason
+from gpudev.domain.reservation import Event, EventKind, Reservation, clean, end, place, queue
 from gpudev.ports.queue import Channel, Signal
-from gpudev.ports.store import User
+from gpudev.ports.users import User
 from tests.support.reservations import NOON, make_reservation, submit
 
 pytestmark = pytest.mark.anyio
 
 
-def placing(reservation: Reservation) -> Record:
-    after = place(reservation, (NodeName("t4-0"),), NOON)
+def placing(reservation: Reservation, port_slot: str = "") -> Record:
+    after = place(reservation, (NodeName("t4-0"),), NOON, port_slot)
     return Record(reservation, after, Event(EventKind.PLACED, "Placed.", NOON))
 
 
@@ -123,3 +125,39 @@ async def test_a_broken_connection_is_made_again_and_says_so(stores: Stores) -> 
     )
     assert await anext(heard) is None
     await heard.aclose()  # type: ignore[attr-defined]  # it is a generator
+
+
+async def test_a_port_slot_is_given_once_until_its_reservation_is_clean(stores: Stores, user: User) -> None:
+    first = await submit(stores, make_reservation(user))
+    second = await submit(stores, make_reservation(user, gpu_type="a100"))
+    async with stores.admissions.lock("t4") as transaction:
+        assert await transaction.list_port_slots() == frozenset()
+        assert await transaction.record(placing(first, "slot-1"))
+    async with stores.admissions.lock("a100") as transaction:
+        assert await transaction.list_port_slots() == {"slot-1"}
+        with pytest.raises(Stale):
+            await transaction.record(placing(second, "slot-1"))
+    await _end_and_clean(stores, first)
+    async with stores.admissions.lock("a100") as transaction:
+        assert await transaction.list_port_slots() == frozenset()
+        assert await transaction.record(placing(second, "slot-1"))
+    assert (await stores.reservations.get(second.id)).port_slot == "slot-1"
+
+
+async def _end_and_clean(stores: Stores, reservation: Reservation) -> None:
+    claim = await stores.reservations.claim(reservation.id, timedelta(seconds=30))
+    assert claim is not None
+    why = Reason.CANCELLED_BY_USER
+    ended = end(claim.reservation, Status.CANCELLED, why, NOON)
+    event = Event(EventKind.CANCELLED, "Over.", NOON, why)
+    ended = await stores.reservations.record(claim, Record(claim.reservation, ended, event))
+    cleaning = Record(ended, clean(ended, NOON), Event(EventKind.CLEANED, "Clean.", NOON, why))
+    await stores.reservations.record(claim, cleaning)
+
+
+async def test_what_is_not_clean_is_unfinished(stores: Stores, user: User) -> None:
+    live = await submit(stores, make_reservation(user))
+    over = await submit(stores, make_reservation(user))
+    await _end_and_clean(stores, over)
+    unknown = make_reservation(user)
+    assert await stores.reservations.list_unfinished({live.id, over.id, unknown.id}) == {live.id}

@@ -11,7 +11,7 @@ from gpudev.domain.audit import AuditAction, AuditEntry
 from gpudev.domain.errors import Conflict, NotFound, Unauthenticated
 from gpudev.ports.api_keys import Rotation
 from gpudev.ports.audit import AuditQuery
-from gpudev.ports.store import NewKey, User
+from gpudev.ports.users import NewKey, User
 from tests.support.reservations import NOON, make_reservation, submit
 
 pytestmark = pytest.mark.anyio

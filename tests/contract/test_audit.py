@@ -14,9 +14,10 @@ from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.audit import LATE, AuditAction, AuditEntry, AuditOutcome, FindingKind
 from gpudev.domain.errors import Conflict
 from gpudev.domain.names import OperationId
-from gpudev.domain.reservation import Event, EventKind, OperationKind
+from gpudev.domain.operations import OperationKind
+from gpudev.domain.reservation import Event, EventKind
 from gpudev.ports.audit import AuditQuery
-from gpudev.ports.store import NewKey, User
+from gpudev.ports.users import NewKey, User
 from tests.support.reservations import NOON, make_reservation, submit
 
 pytestmark = pytest.mark.anyio

@@ -1,4 +1,7 @@
-"""What every cluster must do, on this machine with and without sandboxes: real processes, real `ssh`."""
+"""This machine as a cluster, with and without sandboxes: real processes, real `ssh`.
+
+It does what every cluster must do (`cluster_rules`), and what only processes of one machine can be asked.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import os
 import signal
 import uuid
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,10 +24,13 @@ from gpudev.adapters.local.record import record_key
 from gpudev.adapters.local.records import Records
 from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.adapters.local.ssh_port import bind_any_port
-from gpudev.domain.errors import ClusterUnavailable, Conflict, Defect
+from gpudev.domain.errors import Conflict
+from gpudev.domain.idle import Signal
 from gpudev.domain.names import NodeName, ReservationId, member_name
-from gpudev.domain.server import ObservedServer, ServerPhase
-from gpudev.ports.cluster import CapacityChanged, Cluster, ServerChanged
+from gpudev.domain.notices import Notice
+from gpudev.domain.server import ObservedServer, ServerPhase, ServerSpec
+from gpudev.ports.cluster import Cluster, ServerChanged
+from tests.contract.cluster_rules import ClusterRules
 from tests.support.local_cluster import (
     NODE,
     PATIENCE_SECONDS,
@@ -43,6 +50,7 @@ from tests.support.local_cluster import (
     wait_ready,
     wait_until,
 )
+from tests.support.reservations import NOON
 
 pytestmark = pytest.mark.anyio
 
@@ -68,6 +76,35 @@ async def cluster(state_dir: Path, isolation: Isolation) -> AsyncIterator[LocalC
         yield opened
 
 
+class LocalBackend:
+    node = NODE
+    at_once = 4
+
+    def __init__(self, state_dir: Path, isolation: Isolation) -> None:
+        self._state_dir = state_dir
+        self._isolation = isolation
+
+    def make_spec(self, key: Key | None = None, *, gpus: int = 1, node: NodeName | None = None) -> ServerSpec:
+        return make_spec(key, gpus=gpus, node=node or NODE)
+
+    def open(self) -> AbstractAsyncContextManager[Cluster]:
+        return open_cluster(self._state_dir, self._isolation)
+
+    async def end_main_process(self, server: ObservedServer, key: Key, directory: Path) -> None:
+        process = Records(self._state_dir).files_of(server.reservation_id[:8]).find_processes()
+        assert process is not None
+        os.kill(process.root.pid, signal.SIGKILL)
+
+
+@pytest.fixture
+def backend(state_dir: Path, isolation: Isolation) -> LocalBackend:
+    return LocalBackend(state_dir, isolation)
+
+
+class TestRules(ClusterRules):
+    pass
+
+
 def free_slots(cluster: Cluster) -> dict[str, int]:
     return {node.name: node.free_slots for node in cluster.snapshot().nodes}
 
@@ -79,65 +116,6 @@ async def test_the_nodes_are_those_of_the_fleet(cluster: LocalCluster) -> None:
         ("t4-1", "t4", 4),
     ]
     assert all(node.is_simulated and node.is_schedulable for node in nodes)
-
-
-async def test_a_created_server_is_in_the_snapshot_and_its_gpus_are_taken(cluster: LocalCluster) -> None:
-    spec = make_spec(gpus=2)
-    await cluster.create_server(spec)
-    assert spec.reservation_id in cluster.snapshot().servers
-    assert free_slots(cluster) == {"t4-0": 2, "t4-1": 4}
-
-
-async def test_creating_again_adopts(cluster: LocalCluster) -> None:
-    spec = make_spec()
-    await asyncio.gather(cluster.create_server(spec), cluster.create_server(spec))
-    first = await wait_ready(cluster, spec.reservation_id)
-    await cluster.create_server(spec)
-    assert cluster.snapshot().servers == {spec.reservation_id: first}
-
-
-async def test_a_name_that_belongs_to_another_is_a_defect(cluster: LocalCluster) -> None:
-    spec = make_spec()
-    await cluster.create_server(spec)
-    other = ReservationId(spec.reservation_id[:8] + str(uuid.uuid4())[8:])
-    with pytest.raises(Defect, match=spec.reservation_id):
-        await cluster.create_server(replace(spec, reservation_id=other))
-    assert await cluster.find_server(other) is None
-
-
-async def test_a_node_without_room_gives_an_unplaceable_server(cluster: LocalCluster) -> None:
-    await cluster.create_server(make_spec(gpus=4))
-    spec = make_spec(gpus=1)
-    await cluster.create_server(spec)
-    server = cluster.snapshot().servers[spec.reservation_id]
-    assert (server.phase, server.address) == (ServerPhase.UNPLACEABLE, None)
-    assert "0 of 4 free" in server.detail
-    assert free_slots(cluster)[NODE] == 0
-    await cluster.delete_server(spec.reservation_id, server.uid)
-    assert await cluster.find_server(spec.reservation_id) is None
-
-
-async def test_a_node_that_is_not_there_gives_an_unplaceable_server(cluster: LocalCluster) -> None:
-    spec = make_spec(node=NodeName("t4-9"))
-    await cluster.create_server(spec)
-    assert cluster.snapshot().servers[spec.reservation_id].phase is ServerPhase.UNPLACEABLE
-
-
-async def test_a_ready_server_is_reached_with_strict_host_keys(
-    cluster: LocalCluster, key: Key, tmp_path: Path
-) -> None:
-    server = await create_ready(cluster, make_spec(key))
-    done = await SshClient(server, key, tmp_path).run("echo out; echo err >&2; exit 7")
-    assert (done.code, done.out, done.err) == (7, "out\n", "err\n")
-
-
-async def test_another_key_is_refused(cluster: LocalCluster, key: Key, tmp_path: Path) -> None:
-    server = await create_ready(cluster, make_spec(key))
-    (tmp_path / "other").mkdir()
-    stranger = SshClient(server, make_key(tmp_path / "other"), tmp_path)
-    done = await stranger.run("true")
-    assert done.code == 255
-    assert "Permission denied" in done.err
 
 
 async def test_each_server_has_gpus_of_its_own(cluster: LocalCluster, key: Key, tmp_path: Path) -> None:
@@ -182,29 +160,6 @@ async def test_deleting_leaves_no_process_and_keeps_the_home(
     assert (Records(state_dir).home_of(spec.reservation_id[:8]) / "file").read_text() == "kept\n"
 
 
-async def test_deleting_what_is_gone_succeeds(cluster: LocalCluster) -> None:
-    spec = make_spec()
-    await cluster.create_server(spec)
-    uid = cluster.snapshot().servers[spec.reservation_id].uid
-    await asyncio.gather(*(cluster.delete_server(spec.reservation_id, uid) for _ in range(3)))
-    await cluster.delete_server(spec.reservation_id, uid)
-
-
-async def test_another_incarnation_is_left_alone(cluster: LocalCluster) -> None:
-    spec = make_spec()
-    server = await create_ready(cluster, spec)
-    await cluster.delete_server(spec.reservation_id, str(uuid.uuid4()))
-    assert await cluster.find_server(spec.reservation_id) == server
-
-
-async def test_a_server_made_again_is_another_incarnation(cluster: LocalCluster) -> None:
-    spec = make_spec()
-    first = await create_ready(cluster, spec)
-    await cluster.delete_server(spec.reservation_id, first.uid)
-    second = await create_ready(cluster, spec)
-    assert second.uid != first.uid
-
-
 async def test_a_killed_server_comes_back_as_it_was(
     cluster: LocalCluster, key: Key, tmp_path: Path, state_dir: Path
 ) -> None:
@@ -223,14 +178,84 @@ async def test_a_killed_server_comes_back_as_it_was(
     assert (await client.run("cat ~/file")).out == "kept\n"
 
 
-async def test_changes_are_told_to_every_listener(cluster: LocalCluster) -> None:
-    listeners = [cluster.changes(), cluster.changes()]
-    spec = make_spec()
-    await cluster.create_server(spec)
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        for listener in listeners:
-            told = {await anext(listener), await anext(listener)}
-            assert told == {ServerChanged(spec.reservation_id), CapacityChanged("t4")}
+WARNING = Notice("WARN_EXPIRES_IN_30MIN.txt", "30 minutes are left.")
+LAST_WARNING = Notice("WARN_EXPIRES_IN_5MIN.txt", "5 minutes are left.")
+
+
+async def test_notices_stand_in_the_home_and_older_ones_go(
+    cluster: LocalCluster, key: Key, tmp_path: Path
+) -> None:
+    spec = make_spec(key)
+    server = await create_ready(cluster, spec)
+    client = SshClient(server, key, tmp_path)
+    await client.run("echo mine > ~/WARN_MINE.txt")
+    for notices in [(WARNING,), (LAST_WARNING,)]:
+        await cluster.tell(spec.reservation_id, server.uid, notices)
+        [notice] = notices
+        assert (await client.run("cat ~/WARN_EXPIRES*")).out == f"{notice.text}\n"
+    assert (await client.run("stat -c %U:%a ~/WARN_EXPIRES* && rm ~/WARN_EXPIRES*")).out.endswith(":644\n")
+    await cluster.tell(spec.reservation_id, server.uid, (WARNING,))
+    await cluster.tell(spec.reservation_id, server.uid, ())
+    assert (await client.run("ls ~ | grep WARN")).out == "WARN_MINE.txt\n"
+
+
+async def test_a_notice_is_shown_on_terminals_once(cluster: LocalCluster, key: Key, tmp_path: Path) -> None:
+    spec = make_spec(key)
+    server = await create_ready(cluster, spec)
+    session = await SshClient(server, key, tmp_path).start_shell()
+    await hear(session, "@")
+    for notices in [(WARNING,), (WARNING,), (LAST_WARNING,)]:
+        await cluster.tell(spec.reservation_id, server.uid, notices)
+    heard = await hear(session, LAST_WARNING.text)
+    assert heard.count(WARNING.text) == 1
+    session.kill()
+    await session.wait()
+
+
+async def test_a_notice_never_follows_or_fills_what_somebody_put_in_its_place(
+    cluster: LocalCluster, key: Key, tmp_path: Path
+) -> None:
+    spec = make_spec(key)
+    server = await create_ready(cluster, spec)
+    client = SshClient(server, key, tmp_path)
+    await client.run(
+        f"echo precious > ~/precious; ln -s precious ~/{WARNING.file_name}; mkfifo ~/OOM_DETECTED.txt"
+    )
+    await cluster.tell(spec.reservation_id, server.uid, (WARNING, Notice("OOM_DETECTED.txt", "Once.")))
+    done = await client.run(f"cat ~/precious ~/{WARNING.file_name} ~/OOM_DETECTED.txt")
+    assert done.out == f"precious\n{WARNING.text}\nOnce.\n"
+
+
+async def test_another_incarnation_is_told_nothing(cluster: LocalCluster, key: Key, tmp_path: Path) -> None:
+    spec = make_spec(key)
+    server = await create_ready(cluster, spec)
+    await cluster.tell(spec.reservation_id, str(uuid.uuid4()), (WARNING,))
+    await cluster.tell(make_spec().reservation_id, server.uid, (WARNING,))
+    assert (await SshClient(server, key, tmp_path).run("ls ~/WARN*")).out == ""
+
+
+async def test_the_use_of_a_server_is_measured(
+    cluster: LocalCluster, key: Key, tmp_path: Path, state_dir: Path
+) -> None:
+    spec = make_spec(key)
+    server = await create_ready(cluster, spec)
+    first = await cluster.measure(spec.reservation_id, server.uid, NOON)
+    assert first is not None
+    assert first.signals == {Signal.SSH: 0, Signal.GPU_USE: 0, Signal.GPU_MEMORY: 0}
+    assert first.absent == {Signal.JUPYTER}
+    assert first.is_simulated
+    declared = Records(state_dir).files_of(spec.reservation_id[:8]).directory / "usage.json"
+    declared.write_text('{"gpu_use": 80, "gpu_memory": 40}')
+    session = await SshClient(server, key, tmp_path).start("echo here; while :; do :; done")
+    await hear(session, "here")
+    second = await cluster.measure(spec.reservation_id, server.uid, NOON)
+    assert second is not None
+    assert (second.signals[Signal.GPU_USE], second.signals[Signal.GPU_MEMORY]) == (80, 40)
+    assert second.signals[Signal.SSH] >= 1
+    assert second.signals[Signal.CPU] >= 0
+    session.kill()
+    await session.wait()
+    assert await cluster.measure(spec.reservation_id, "another", NOON) is None
 
 
 async def test_twenty_at_once(state_dir: Path, isolation: Isolation, key: Key, tmp_path: Path) -> None:
@@ -490,11 +515,3 @@ async def test_a_state_directory_has_one_owner(
     with pytest.raises(Conflict, match="already runs"):
         async with LocalCluster(make_config(state_dir, isolation)):
             pass
-
-
-async def test_a_closed_cluster_is_unavailable(state_dir: Path, isolation: Isolation) -> None:
-    async with open_cluster(state_dir, isolation) as cluster:
-        listener = cluster.changes()
-    with pytest.raises(ClusterUnavailable):
-        cluster.snapshot()
-    assert [change async for change in listener] == []

@@ -26,11 +26,13 @@ from gpudev.domain.disk import (
 )
 from gpudev.domain.errors import Conflict, NotFound, Stale
 from gpudev.domain.names import NodeName, OperationId
+from gpudev.domain.operations import OperationOutcome, OperationStatus
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.plans.disk_actions import RecordDisk
-from gpudev.domain.reservation import Event, EventKind, OperationOutcome, OperationStatus, Reservation, place
+from gpudev.domain.reservation import Event, EventKind, Reservation, place
 from gpudev.domain.volume import ObservedSnapshot, SnapshotPhase
-from gpudev.ports.store import HomeWish, User
+from gpudev.ports.store import HomeWish
+from gpudev.ports.users import User
 from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
 
 pytestmark = pytest.mark.anyio

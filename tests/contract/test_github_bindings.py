@@ -12,7 +12,7 @@ from gpudev.domain.audit import AuditAction, AuditEntry
 from gpudev.domain.github import Binding
 from gpudev.ports.audit import AuditQuery
 from gpudev.ports.github import StoredChallenge
-from gpudev.ports.store import User
+from gpudev.ports.users import User
 from tests.support.reservations import NOON
 
 pytestmark = pytest.mark.anyio

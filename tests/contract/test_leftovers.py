@@ -11,7 +11,7 @@ from gpudev.app.controllers import pruning
 from gpudev.app.controllers.pruning import KEEP_KEYS, KEEP_MESSAGES, Pruning
 from gpudev.bootstrap.foundation import Stores
 from gpudev.ports.github import StoredChallenge
-from gpudev.ports.store import NewKey, User
+from gpudev.ports.users import NewKey, User
 from tests.support.reservations import NOON, make_reservation, submit
 
 pytestmark = pytest.mark.anyio

@@ -13,24 +13,14 @@ from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.errors import Conflict, NotFound, Stale
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName, OperationId, ReservationId
+from gpudev.domain.operations import Operation, OperationKind, OperationOutcome, OperationStatus, Terms
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.plans.reservation import end_with_defect
-from gpudev.domain.reservation import (
-    Event,
-    EventKind,
-    Operation,
-    OperationKind,
-    OperationOutcome,
-    OperationStatus,
-    Reason,
-    Reservation,
-    activate,
-    clean,
-    end,
-    place,
-)
+from gpudev.domain.reasons import Reason
+from gpudev.domain.reservation import Event, EventKind, Reservation, activate, clean, end, place
 from gpudev.domain.server import Member, SshAddress
-from gpudev.ports.store import Claim, ListQuery, User
+from gpudev.ports.store import Claim, ListQuery
+from gpudev.ports.users import User
 from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
 
 pytestmark = pytest.mark.anyio
@@ -177,6 +167,69 @@ async def test_a_record_settles_its_operations(stores: Stores, user: User) -> No
     stored = await stores.operations.get(OPERATION, user.user_id)
     assert (stored.status, stored.finished_at) == (OperationStatus.DONE, NOON)
     assert (await claim(stores, asked)).operations == ()
+
+
+async def test_an_operation_comes_with_its_terms(stores: Stores, user: User) -> None:
+    asked = await submit(stores, make_reservation(user))
+    terms = Terms(timedelta(hours=1.5), NOON + timedelta(seconds=3))
+    await stores.operations.request(OPERATION, asked, OperationKind.EXTEND, NOON, terms=terms)
+    (operation,) = (await claim(stores, asked)).operations
+    assert operation == Operation(OPERATION, OperationKind.EXTEND, NOON, terms=terms)
+
+
+async def test_an_operation_that_is_requested_twice_is_one(stores: Stores, user: User) -> None:
+    asked = await submit(stores, make_reservation(user))
+    for length in (1, 2):
+        terms = Terms(timedelta(hours=length))
+        await stores.operations.request(OPERATION, asked, OperationKind.EXTEND, NOON, terms=terms)
+    claimed = await claim(stores, asked)
+    assert [operation.terms for operation in claimed.operations] == [Terms(timedelta(hours=1))]
+    assert claimed.reservation.version == asked.version + 1
+
+
+MARKS = {
+    "warned_minutes": 15,
+    "told_notices": ("WARN_EXPIRES_IN_15MIN.txt: Soon.",),
+    "extension_error": "Too long.",
+    "oom_count": 2,
+    "last_oom_at": NOON,
+    "progress": "Pulling.",
+    "progress_at": NOON + timedelta(microseconds=1),
+    "stale_since": NOON - timedelta(minutes=1),
+    "driven_at": NOON,
+}
+
+
+async def test_a_note_is_kept_and_is_no_change(stores: Stores, user: User) -> None:
+    asked = await submit(stores, make_reservation(user))
+    noted = replace(asked, detail="Pulling.", **MARKS)
+    assert await stores.reservations.note(await claim(stores, asked), noted) == noted
+    assert await stores.reservations.get(asked.id) == noted
+    assert len(await stores.reservations.list_events(asked.id, 0)) == 1
+
+
+async def test_what_was_noted_stays_with_a_record(stores: Stores, user: User) -> None:
+    asked = await submit(stores, make_reservation(user))
+    claimed = await claim(stores, asked)
+    recorded = await stores.reservations.record(claimed, placing(replace(asked, **MARKS)))
+    stored = await stores.reservations.get(asked.id)
+    assert recorded == replace(stored, last_updated=recorded.last_updated)
+    assert {name: getattr(stored, name) for name in MARKS} == MARKS
+
+
+@pytest.mark.parametrize(
+    "change", [{"version": 99}, {"name": "of another process"}], ids=["version", "lease"]
+)
+async def test_a_late_note_is_rejected(stores: Stores, user: User, change: dict[str, object]) -> None:
+    asked = await submit(stores, make_reservation(user))
+    claimed = await claim(stores, asked)
+    if "name" in change:
+        claimed = replace(claimed, token=str(uuid.uuid4()))
+    with pytest.raises(Stale):
+        await stores.reservations.note(
+            claimed, replace(asked, detail="Late.", version=change.get("version", 1))
+        )
+    assert await stores.reservations.get(asked.id) == asked
 
 
 async def test_an_operation_is_its_owners_alone(stores: Stores, user: User) -> None:

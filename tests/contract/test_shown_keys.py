@@ -10,7 +10,8 @@ import pytest
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.audit import SERVER_ITSELF, AuditAction, AuditEntry
 from gpudev.domain.reservation import Reservation
-from gpudev.ports.store import ListQuery, NewKey, Page, ShownKey, User
+from gpudev.ports.store import ListQuery, Page
+from gpudev.ports.users import NewKey, ShownKey, User
 from tests.support.reservations import NOON, make_reservation, submit
 
 pytestmark = pytest.mark.anyio
@@ -18,6 +19,8 @@ pytestmark = pytest.mark.anyio
 NOT_SHOWN = {
     *("env_vars", "ssh_public_keys", "placed_at", "last_queue_update"),
     *("cancelled_at", "cleaned_at", "is_cleaned", "holds_room"),
+    *("told_notices", "progress", "progress_at", "stale_since", "driven_at"),
+    *("usage_at", "idle_since", "idle_words"),
 }
 """What only the server of a reservation and the rules need, and is not read to be shown."""
 

@@ -10,7 +10,7 @@ import pytest
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.capacity import Availability
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
-from gpudev.ports.store import NewKey
+from gpudev.ports.users import NewKey
 from tests.support.reservations import NOON, make_reservation, submit
 
 pytestmark = pytest.mark.anyio

@@ -33,12 +33,17 @@ from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.domain.disk import Disk, DiskId, VolumeId
 from gpudev.domain.errors import Stale, StorageUnavailable, Unavailable
 from gpudev.domain.expiry import TimePolicy
+from gpudev.domain.idle import Usage
 from gpudev.domain.names import NodeName, OperationId, ReservationId
+from gpudev.domain.notices import Notice
+from gpudev.domain.operations import OperationKind
 from gpudev.domain.plans.disk_observation import DiskPolicy
-from gpudev.domain.reservation import OperationKind, Reservation
+from gpudev.domain.plans.orphans import Leftover
+from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import ObservedMember, ObservedServer, ServerPhase, ServerSpec, SshAddress
 from gpudev.ports.cluster import ClusterChange, Snapshot
-from gpudev.ports.store import HomeWish, User
+from gpudev.ports.store import HomeWish
+from gpudev.ports.users import User
 from gpudev.ports.volumes import Volumes
 from tests.support.ec2 import ZONES, Ec2
 from tests.support.reservations import NOON, make_reservation, submit
@@ -184,6 +189,21 @@ class ModelCluster:
         if self.servers.pop(reservation_id, None) and (volume := self.mounts.pop(reservation_id, None)):
             self._storage.detach(volume)
 
+    async def tell(self, reservation_id: ReservationId, uid: str, notices: tuple[Notice, ...]) -> None:
+        """Nobody is there to read."""
+
+    async def measure(self, reservation_id: ReservationId, uid: str, now: datetime) -> Usage | None:
+        return None
+
+    async def discard_port_slot(self, port_slot: str) -> None:
+        """There are none."""
+
+    def list_leftovers(self) -> tuple[Leftover, ...]:
+        return ()
+
+    async def remove_leftover(self, leftover: Leftover) -> None:
+        """There are none."""
+
     async def changes(self) -> AsyncIterator[ClusterChange]:
         """Nobody listens: turns are taken by hand."""
         return
@@ -237,7 +257,9 @@ class DiskWorld:
         rules = Rules(DEFAULT_CATALOGUE, TimePolicy())
         stores, clock = self.stores, self.clock
         volumes: Any = Flaky(self.storage.volumes, self._is_in_trouble)
-        executor = Executor(stores.reservations, stores.operations, self.cluster, clock, self._fault_point)
+        executor = Executor(
+            stores.reservations, stores.operations, stores.admissions, self.cluster, clock, self._fault_point
+        )
         self.reservations = ReservationController(stores.queue, executor, rules, stores.disks)
         self.admission = AdmissionController(
             stores.admissions, stores.gpu_types, self.cluster, rules, clock, "test"

@@ -10,7 +10,9 @@ from gpudev.domain.catalogue import GpuType
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.lifecycle import PLACED, TERMINAL, Status
 from gpudev.domain.names import NodeName, OperationId, ReservationId, UserId
-from gpudev.domain.reservation import Operation, OperationKind, Reason, Reservation
+from gpudev.domain.operations import Operation, OperationKind, Terms
+from gpudev.domain.reasons import Reason
+from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import Member, ObservedMember, ObservedServer, ServerPhase, SshAddress
 
 NOW = datetime(2030, 1, 1, 12, 0, tzinfo=UTC)
@@ -75,10 +77,10 @@ def make_node(name: str = "a", *, slots: int = 4, free: int | None = None, **cha
 
 
 def make_server(number: int = 1, phase: ServerPhase = ServerPhase.READY, **changes: Any) -> ObservedServer:
-    """A server of one member, unless `members` are given; other changes are the member's, the uid aside."""
-    uid = changes.pop("uid", f"uid-{number}")
+    """A server of one member, unless `members` are given; most other changes are the member's."""
+    own = {name: changes.pop(name) for name in ("uid", "oom_kills", "last_oom_at") if name in changes}
     members = changes.pop("members", None) or (make_member(phase=phase, **changes),)
-    return ObservedServer(make_id(number), uid, members)
+    return ObservedServer(make_id(number), **{"uid": f"uid-{number}", "members": members, **own})
 
 
 def make_member(
@@ -92,3 +94,8 @@ def make_member(
 
 def make_cancel(number: int = 1) -> Operation:
     return Operation(OperationId(f"operation-{number}"), OperationKind.CANCEL, NOW)
+
+
+def make_extension(length: timedelta, *, number: int = 1, not_before: datetime | None = None) -> Operation:
+    terms = Terms(length, not_before)
+    return Operation(OperationId(f"extension-{number}"), OperationKind.EXTEND, NOW, terms=terms)

@@ -20,31 +20,33 @@ from gpudev.domain.catalogue import GpuType
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.lifecycle import is_legal
 from gpudev.domain.names import NodeName, OperationId, ReservationId
+from gpudev.domain.notices import Notice
+from gpudev.domain.operations import Operation, OperationKind, OperationOutcome
 from gpudev.domain.plans import admission, reservation
 from gpudev.domain.plans.actions import (
     AdmissionAction,
     CreateServer,
     DeleteServer,
+    DiscardPortSlot,
+    DriveAdmission,
     LookAgain,
+    Note,
     Record,
     ReservationAction,
     SetQueuePlaces,
     SettleOperations,
+    Tell,
 )
 from gpudev.domain.queueing import QueuePlace
-from gpudev.domain.reservation import (
-    Operation,
-    OperationKind,
-    OperationOutcome,
-    Reservation,
-    clean,
-)
+from gpudev.domain.reservation import Reservation, clean
 from gpudev.domain.server import ObservedMember, ObservedServer, ServerPhase, ServerSpec
 from tests.support.domain_values import ADDRESS, HOST_KEYS, NOW, make_id, make_reservation
 
 Action = ReservationAction | AdmissionAction
 
 MAX_ROUNDS = 50
+
+PATIENT = TimePolicy(queue_limit=timedelta(days=1000))
 
 
 class Fate(StrEnum):
@@ -62,7 +64,8 @@ class Fate(StrEnum):
 class World:
     gpu_type: GpuType
     slots: dict[NodeName, int]
-    policy: TimePolicy = field(default_factory=TimePolicy)
+    policy: TimePolicy = PATIENT
+    """Nobody waits too long: whoever can be served is."""
     now: datetime = NOW
     reads_fresh: bool = True
     """Whether a turn looks at the cluster itself, or at the view where that shows a server."""
@@ -75,6 +78,8 @@ class World:
     """The next member that is created finds no room."""
     next_creation_dies: bool = False
     """The next creation gets no further than its first member."""
+    shown: dict[ReservationId, tuple[Notice, ...]] = field(default_factory=dict)
+    """The notices that stand on each server."""
     turned_away: list[ReservationId] = field(default_factory=list)
     """Reservations whose server found no room where the planners had promised some."""
     _count: int = 0
@@ -184,7 +189,11 @@ class World:
                 self._settle(outcomes)
             case SetQueuePlaces(places):
                 self._set_places(places)
-            case LookAgain():
+            case Tell(reservation_id, uid, notices):
+                self._tell(reservation_id, uid, notices)
+            case Note(after):
+                return self._note(after)
+            case DriveAdmission() | DiscardPortSlot() | LookAgain():
                 pass
             case other:
                 assert_never(other)
@@ -196,11 +205,22 @@ class World:
             return False
         if row.is_ended:
             assert record.after == clean(record.before, record.event.at), "a terminal state was overwritten"
-        else:
+        elif record.after.status is not row.status:
             assert is_legal(row.status, record.after.status), "an illegal move was recorded"
         self.rows[row.id] = replace(record.after, version=row.version + 1, last_updated=self.now)
         self._settle(record.outcomes)
         return True
+
+    def _note(self, after: Reservation) -> bool:
+        if self.rows[after.id].version != after.version:
+            return False
+        self.rows[after.id] = after
+        return True
+
+    def _tell(self, reservation_id: ReservationId, uid: str, notices: tuple[Notice, ...]) -> None:
+        server = self.servers.get(reservation_id)
+        if server is not None and server.uid == uid:
+            self.shown[reservation_id] = notices
 
     def _settle(self, outcomes: Iterable[OperationOutcome]) -> None:
         settled = {outcome.operation_id for outcome in outcomes}
@@ -261,12 +281,16 @@ class World:
         raise AssertionError("The planners found no rest.")
 
     def run_to_the_end(self) -> None:
-        """Settle, move the clock to the next time that a plan asks for, and so on until none does."""
+        """Settle, move the clock to the next time that a plan asks for, and so on until none does.
+
+        Those who wait are passed over: they are served by what happens to the others.
+        """
         for _ in range(MAX_ROUNDS):
             self.settle()
             looks = [
                 action.at
-                for one in self.rows
+                for one, row in self.rows.items()
+                if not row.is_waiting
                 for action in self.plan_turn(one)
                 if isinstance(action, LookAgain)
             ]

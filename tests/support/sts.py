@@ -22,7 +22,7 @@ _CALLS_TO_SET_UP = 3
 """Moto lets in so many calls without looking at their signatures: those that make the first user."""
 _MAY_ASSUME_ROLES = {
     "Version": "2012-10-17",
-    "Statement": [{"Effect": "Allow", "Action": "sts:*", "Resource": "*"}],
+    "Statement": [{"Effect": "Allow", "Action": ["sts:*", "autoscaling:*", "ec2:*"], "Resource": "*"}],
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from gpudev.settings import GitHubSettings
+from gpudev.settings.access import GitHubSettings
 
 SECRET = "token-of-the-server"
 

@@ -31,12 +31,12 @@ Username = Annotated[str, Path(description="Name of the user.")]
 _ANCHOR = re.compile(r"([0-9]{1,9}):([0-9a-f]{64})")
 
 
-async def _only_admins(app: App, caller: Caller, request: Request) -> None:
+async def only_admins(app: App, caller: Caller, request: Request) -> None:
     await app.admin.check(caller, request.url.path)
 
 
 router = APIRouter(
-    prefix="/v1/admin", tags=["admin"], dependencies=[Depends(_only_admins)], responses=OF_EVERY_CALLER
+    prefix="/v1/admin", tags=["admin"], dependencies=[Depends(only_admins)], responses=OF_EVERY_CALLER
 )
 
 

@@ -17,7 +17,8 @@ from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.app.application import Application
 from gpudev.domain.errors import GpuDevError, Invalid, NotFound
 from gpudev.domain.lifecycle import Status
-from gpudev.domain.reservation import OperationStatus, Reservation
+from gpudev.domain.operations import OperationStatus
+from gpudev.domain.reservation import Reservation
 from gpudev.ports.store import ListQuery
 from gpudev.wire.jobs import (
     ActionResponse,

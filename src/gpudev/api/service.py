@@ -13,7 +13,21 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gpudev import __version__
-from gpudev.api import admin, auth, cluster, disks, errors, health, jobs, keys, submit
+from gpudev.api import (
+    actions,
+    admin,
+    auth,
+    cluster,
+    disks,
+    errors,
+    health,
+    jobs,
+    keys,
+    logs,
+    notifications,
+    reports,
+    submit,
+)
 from gpudev.api.body_limit import BodyLimit
 from gpudev.api.documents import Documents
 from gpudev.app.application import Application
@@ -35,7 +49,7 @@ def make_service(application: Application) -> FastAPI:
     service.add_middleware(BodyLimit)
     service.add_middleware(Stopwatch)
     # All in one row, what is asked most first: a router within a router looks twice for each of its routes.
-    modules = (jobs, cluster, submit, disks, keys, admin, auth, health)
+    modules = (jobs, cluster, submit, actions, disks, logs, keys, notifications, admin, reports, auth, health)
     service.router.routes[:0] = [route for module in modules for route in module.router.routes]
     return service
 

@@ -11,7 +11,7 @@ from pydantic import Discriminator, Tag
 from gpudev.api.context import App, Caller
 from gpudev.api.encoding import json_response
 from gpudev.api.problems import OF_EVERY_CALLER, problems
-from gpudev.api.submit_0_3 import NO_CUSTOM_IMAGE, read_0_3
+from gpudev.api.submit_0_3 import NO_CUSTOM_IMAGE, own_image, read_0_3
 from gpudev.app.homes import WantedDisk
 from gpudev.app.reserve import ReserveRequest
 from gpudev.domain.disk import NO_DISK
@@ -31,7 +31,10 @@ NOT_SUPPORTED_YET = (
     "command",
     "start_at",
 )
-"""Fields of the contract that have nothing behind them yet; to pass over them would be to lie."""
+"""Fields of the contract that have nothing behind them yet; to pass over them would be to lie.
+
+What only some kinds of cluster can do is in `Application.backend_fields` where it can be done.
+"""
 
 _ASKS_FOR_NOTHING = {"image": NO_CUSTOM_IMAGE}
 
@@ -79,7 +82,11 @@ async def submit(
     x_gpu_dev_client: Annotated[str | None, Header(description="Version of the client.")] = None,
 ) -> Response:
     """Ask for a dev server. The same `Idempotency-Key` again gives the same reservation."""
-    request = read_0_3(body) if isinstance(body, SubmitRequest03) else _read(body, x_gpu_dev_client or "")
+    fields = app.backend_fields
+    if isinstance(body, SubmitRequest03):
+        request = read_0_3(body, fields)
+    else:
+        request = _read(body, x_gpu_dev_client or "", fields)
     reservation = await app.reserve(caller, request, idempotency_key or "")
     answer = SubmitResponse(
         job_id=reservation.id,
@@ -93,8 +100,8 @@ async def submit(
     return json_response(answer)
 
 
-def _read(body: SubmitRequest, client_version: str) -> ReserveRequest:
-    _refuse_what_is_not_there(body)
+def _read(body: SubmitRequest, client_version: str, backend_fields: frozenset[str]) -> ReserveRequest:
+    _refuse_what_is_not_there(body, backend_fields)
     return ReserveRequest(
         gpu_type=body.gpu_type,
         gpu_count=body.gpu_count,
@@ -105,12 +112,14 @@ def _read(body: SubmitRequest, client_version: str) -> ReserveRequest:
         ssh_public_keys=tuple(body.ssh_public_keys),
         github_user=body.github_user or "",
         client_version=client_version if body.client_version is None else body.client_version,
+        image=own_image(body.image),
         disk=WantedDisk(NO_DISK if body.no_persistent_disk else body.disk_name or "", body.disk_size_gb),
     )
 
 
-def _refuse_what_is_not_there(body: SubmitRequest) -> None:
-    asked = [name for name in NOT_SUPPORTED_YET if getattr(body, name) not in _nothing(name)]
+def _refuse_what_is_not_there(body: SubmitRequest, backend_fields: frozenset[str]) -> None:
+    refused = (name for name in NOT_SUPPORTED_YET if name not in backend_fields)
+    asked = [name for name in refused if getattr(body, name) not in _nothing(name)]
     if asked:
         raise Invalid(
             f"Not supported yet: {', '.join(asked)}.",

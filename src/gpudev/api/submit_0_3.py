@@ -41,8 +41,13 @@ _PASSED_OVER = {
 """Switches that can be passed over, since the dev server is of use without them; the user is told."""
 
 
-def read_0_3(body: SubmitRequest03) -> ReserveRequest:
-    _refuse_what_is_not_there(body)
+def own_image(image: str | None) -> str:
+    """The image that the user asked for; empty if none was."""
+    return "" if image is None or image == NO_CUSTOM_IMAGE else image
+
+
+def read_0_3(body: SubmitRequest03, backend_fields: frozenset[str] = frozenset()) -> ReserveRequest:
+    _refuse_what_is_not_there(body, backend_fields)
     asked = body.env_vars
     wanted_id = asked.get("RESERVATION_ID", "")
     return ReserveRequest(
@@ -53,13 +58,14 @@ def read_0_3(body: SubmitRequest03) -> ReserveRequest:
         reservation_id=parse_reservation_id(wanted_id) if wanted_id else None,
         env_vars={name: value for name, value in asked.items() if name not in MEANT_FOR_US},
         github_user=asked.get("GITHUB_USER", ""),
+        image=own_image(body.image),
         warnings=tuple(_list_warnings(asked)),
         disk=WantedDisk(body.disk_name or ""),
     )
 
 
-def _refuse_what_is_not_there(body: SubmitRequest03) -> None:
-    if body.image not in {None, "", NO_CUSTOM_IMAGE}:
+def _refuse_what_is_not_there(body: SubmitRequest03, backend_fields: frozenset[str]) -> None:
+    if own_image(body.image) and "image" not in backend_fields:
         raise Invalid(
             "An image of one's own (image) is not supported yet.",
             hint="Leave out --dockerimage and --dockerfile.",

@@ -9,9 +9,12 @@ from gpudev.app.application import Application
 from gpudev.app.follow import News
 from gpudev.domain.lifecycle import WAITING, Status
 from gpudev.domain.names import member_name, server_name
-from gpudev.domain.reservation import EXPLANATIONS, Reservation
+from gpudev.domain.notices import tell_of_end
+from gpudev.domain.reasons import EXPLANATIONS
+from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import Member, SshAddress
-from gpudev.ports.store import StoredAvailability, StoredEvent, StoredOperation, User
+from gpudev.ports.store import StoredAvailability, StoredEvent, StoredOperation
+from gpudev.ports.users import User
 from gpudev.wire.cluster import QueueEntry, TypeAvailability
 from gpudev.wire.jobs import JobEvent, OperationDetail
 
@@ -39,7 +42,10 @@ def job_detail(reservation: Reservation, app: Application, now: datetime) -> dic
         version=reservation.version,
         jupyter_enabled=False,
         secondary_users=[],
-        oom_count=0,
+        oom_count=reservation.oom_count,
+        last_oom_at=reservation.last_oom_at,
+        kept_until=reservation.kept_until,
+        extension_error=reservation.extension_error or None,
         simulated=reservation.gpu_type in app.simulated_types or None,
         instance_type=gpu_type.instance_type if gpu_type else None,
         expires_at=reservation.expires_at,
@@ -61,10 +67,19 @@ def job_detail(reservation: Reservation, app: Application, now: datetime) -> dic
         disk_name=reservation.disk_name or None,
         ebs_volume_id=reservation.volume_id,
         github_user=reservation.github_user or None,
-        warning=reservation.warning or None,
+        warning=_warning(reservation),
         last_updated=reservation.last_updated,
         cli_version=reservation.client_version or None,
     )
+
+
+def _warning(reservation: Reservation) -> str | None:
+    """What is to be known of how the request was read, and that the end is near."""
+    if reservation.status is not Status.ACTIVE:
+        return reservation.warning or None
+    minutes = reservation.warned_minutes
+    end = tell_of_end(reservation, minutes) if minutes is not None else ""
+    return " ".join(filter(None, (reservation.warning, end, reservation.idle_warning))) or None
 
 
 def job_events(news: News) -> list[JobEvent]:

@@ -21,7 +21,7 @@ from gpudev.domain.audit import (
 )
 from gpudev.domain.errors import Conflict, NotAllowed, NotFound
 from gpudev.ports.audit import AuditLog, AuditQuery
-from gpudev.ports.store import User, Users, UserSummary
+from gpudev.ports.users import User, Users, UserSummary
 
 _SEALS_AT_ONCE = 100
 

@@ -14,7 +14,7 @@ from gpudev.app.limits import Limiter, origin_of
 from gpudev.app.login import Authenticate, hash_key
 from gpudev.domain.errors import Unauthenticated
 from gpudev.ports.clock import Clock
-from gpudev.ports.store import ShownKey, User
+from gpudev.ports.users import ShownKey, User
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,19 @@ from gpudev.app.aws_login import AwsLogin
 from gpudev.app.cancel import Cancel
 from gpudev.app.disk_figures import ShowDiskFigures
 from gpudev.app.disks import OwnDisks
+from gpudev.app.extend import Extend
 from gpudev.app.find import Find, FindOperation
 from gpudev.app.follow import EventHub, Follow
+from gpudev.app.keep import Keep
 from gpudev.app.key_uses import KeyUses
 from gpudev.app.keys import Keys
 from gpudev.app.list_jobs import ListJobs
 from gpudev.app.login import Authenticate, LocalLogin
 from gpudev.app.login_guard import LoginGuard
+from gpudev.app.notify import Notify
+from gpudev.app.read_logs import ReadLogs
 from gpudev.app.reconcile_disks import ReconcileDisks
+from gpudev.app.reports import ReportUsage
 from gpudev.app.reserve import Reserve
 from gpudev.app.sealing import SealAudit
 from gpudev.domain.catalogue import Catalogue
@@ -26,6 +31,7 @@ from gpudev.ports.clock import Clock
 from gpudev.ports.identity import Identities
 from gpudev.ports.queue import MessageQueue
 from gpudev.ports.store import GpuTypes, Health, Reservations
+from gpudev.ports.usage import Usages
 
 TrustedProxies = tuple[IPv4Network | IPv6Network, ...]
 
@@ -36,6 +42,10 @@ class Application:
     find: Find
     find_operation: FindOperation
     cancel: Cancel
+    extend: Extend
+    keep: Keep
+    notify: Notify
+    report_usage: ReportUsage
     follow: Follow
     disks: OwnDisks
     reconcile_disks: ReconcileDisks
@@ -48,6 +58,7 @@ class Application:
     admin: Admin
     key_uses: KeyUses
     seal_audit: SealAudit
+    read_logs: ReadLogs
     local_login: LocalLogin | None
     """None where the server is not somebody's own machine."""
     aws_login: AwsLogin | None
@@ -56,6 +67,7 @@ class Application:
     hub: EventHub
     reservations: Reservations
     gpu_types: GpuTypes
+    usages: Usages
     health: Health
     queue: MessageQueue
     catalogue: Catalogue
@@ -64,5 +76,7 @@ class Application:
     """The GPU types of which there are no real GPUs here."""
     trusted_proxies: TrustedProxies = ()
     """Whose word on where a request came from is taken."""
+    backend_fields: frozenset[str] = frozenset()
+    """Fields of a submit that not every kind of cluster can do, and this one can."""
     notices: tuple[str, ...] = ()
     """What users should know of this cluster."""

@@ -17,7 +17,7 @@ from gpudev.domain.identity import AccessPolicy, Identity
 from gpudev.ports.clock import Clock
 from gpudev.ports.github import GitHubProof
 from gpudev.ports.identity import AwsCredentials, Evidence, Identities, IdentityProvider, OneTimeProof
-from gpudev.ports.store import User, Users
+from gpudev.ports.users import User, Users
 
 _log = structlog.get_logger(__name__)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from gpudev.domain.audit import AuditEntry, AuditOutcome, tidy
-from gpudev.ports.store import User
+from gpudev.ports.users import User
 
 
 @dataclass(frozen=True, slots=True)

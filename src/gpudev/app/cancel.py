@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from gpudev.app.caller import Caller
 from gpudev.domain.audit import AuditAction
 from gpudev.domain.names import OperationId
-from gpudev.domain.reservation import OperationKind, Reservation
+from gpudev.domain.operations import OperationKind
+from gpudev.domain.reservation import Reservation
 from gpudev.ports.clock import Clock
 from gpudev.ports.store import Operations
 

@@ -27,8 +27,8 @@ from gpudev.domain.disk import (
 )
 from gpudev.domain.errors import Conflict, Gone, NotFound, Stale
 from gpudev.domain.names import OperationId, id8
+from gpudev.domain.operations import OperationStatus
 from gpudev.domain.plans.disk_actions import RecordDisk
-from gpudev.domain.reservation import OperationStatus
 from gpudev.ports.clock import Clock
 from gpudev.ports.disks import Disks, StoredDiskOperation, StoredSnapshot
 from gpudev.ports.listings import Listings

@@ -20,7 +20,7 @@ from gpudev.domain.names import check_github_user
 from gpudev.ports.clock import Clock
 from gpudev.ports.github import GitHubBindings, GitHubDirectory, GitHubProof, Signatures, StoredChallenge
 from gpudev.ports.keys import PublishedKeys
-from gpudev.ports.store import User
+from gpudev.ports.users import User
 
 FRESH_FOR = timedelta(minutes=5)
 """So long a good standing is not asked for again. A bad one always is: people get it mended and come back."""

@@ -13,15 +13,19 @@ from gpudev.domain.disk import (
     check_disk_name,
     check_size,
 )
-from gpudev.domain.errors import Conflict
+from gpudev.domain.errors import Conflict, Invalid
 from gpudev.domain.names import id8
 from gpudev.domain.reservation import Reservation
 from gpudev.ports.disks import Disks
-from gpudev.ports.store import HomeWish, User
+from gpudev.ports.store import HomeWish
+from gpudev.ports.users import User
 
 _NO_HOME = (
     f'Your disk "{DEFAULT_DISK}" is in use by another reservation, so this home is not kept. '
     "Name another disk with --disk NAME to keep it."
+)
+_NOWHERE_KEPT = (
+    "Disks cannot be mounted in this cluster yet, so this home is not kept: it goes with the dev server."
 )
 
 
@@ -54,9 +58,26 @@ class DiskDesk:
     """Knows the disks of users, for those who ask for one."""
 
     disks: Disks
+    can_mount: bool = True
+    """Whether the cluster can mount a disk at all; where it cannot, every home goes with its server."""
+
+    def read_wish(self, wanted: WantedDisk) -> HomeWish | None:
+        """The disk that is asked for. One that is named is never silently done without."""
+        wish = wanted.to_wish()
+        if self.can_mount or wish is None:
+            return wish
+        if wanted.name:
+            raise Invalid(
+                "Not supported yet: disk_name. Disks cannot be mounted in this cluster.",
+                hint="Ask for a home that is not kept: --disk none",
+                code="not_supported_yet",
+            )
+        return None
 
     async def list_warnings(self, user: User, wanted: WantedDisk) -> tuple[str, ...]:
         """A size is for a disk that is made; one that is there has its own."""
+        if not self.can_mount:
+            return () if wanted.name else (_NOWHERE_KEPT,)
         if wanted.size_gb is None or wanted.name.lower() == NO_DISK:
             return ()
         disk = await self.disks.find(user.user_id, wanted.name or DEFAULT_DISK)

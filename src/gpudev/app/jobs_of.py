@@ -9,7 +9,7 @@ from gpudev.domain.audit import AuditAction
 from gpudev.domain.errors import NotAllowed, NotFound
 from gpudev.domain.names import UserId
 from gpudev.ports.audit import AuditLog
-from gpudev.ports.store import Users
+from gpudev.ports.users import Users
 
 EVERYBODY = "all"
 

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from gpudev.domain.audit import AuditAction, AuditEntry
 from gpudev.domain.errors import NotAllowed, Unauthenticated
 from gpudev.ports.clock import Clock
-from gpudev.ports.store import NewKey, User, Users
+from gpudev.ports.users import NewKey, User, Users
 
 PROOF_LIFE = timedelta(minutes=1)
 KEY_PREFIX_LENGTH = 8

@@ -21,6 +21,7 @@ from gpudev.domain.names import (
     ReservationId,
     check_client_version,
     check_environment,
+    check_image,
     check_reservation_name,
     default_reservation_name,
     is_reservation_name,
@@ -29,7 +30,8 @@ from gpudev.domain.names import (
 )
 from gpudev.domain.reservation import Event, EventKind, Reservation
 from gpudev.ports.clock import Clock
-from gpudev.ports.store import HomeWish, Reservations, User
+from gpudev.ports.store import HomeWish, Reservations
+from gpudev.ports.users import User
 
 IDEMPOTENCY_KEY_LIFE = timedelta(hours=24)
 _MOST_CLASHES = 5
@@ -51,6 +53,8 @@ class ReserveRequest:
     ssh_public_keys: tuple[str, ...] = ()
     github_user: str = ""
     client_version: str = ""
+    image: str = ""
+    """The user's own image; empty: the standard one."""
     warnings: tuple[str, ...] = ()
     """What the user should know of how the request was read."""
     disk: WantedDisk = field(default_factory=WantedDisk)
@@ -67,7 +71,7 @@ class Reserve:
     async def __call__(self, user: Caller, request: ReserveRequest, idempotency_key: str = "") -> Reservation:
         """Write the reservation. The same idempotency key, or the same id, again gives the same one."""
         draft = self._draft(user, request)
-        wish = request.disk.to_wish()
+        wish = self.disks.read_wish(request.disk)
         remarks = await self.disks.list_warnings(user, request.disk)
         let_in = await self.find_whom_to_let_in(request.ssh_public_keys, request.github_user)
         # Dated once nothing is waited for any more, so that nobody is put before those already in line.
@@ -111,6 +115,7 @@ class Reserve:
             detail=_describe(gpu_type.name, request.gpu_count, node_count),
             env_vars=check_environment(request.env_vars),
             client_version=check_client_version(request.client_version),
+            image=check_image(request.image),
             warning=" ".join(request.warnings),
         )
 
@@ -210,6 +215,7 @@ def _check_same(earlier: Reservation, repeated: Reservation, request: ReserveReq
             reservation.duration,
             dict(reservation.env_vars),
             reservation.github_user,
+            reservation.image,
         )
 
     is_named_alike = earlier.name in _names(replace(repeated, id=earlier.id), request)

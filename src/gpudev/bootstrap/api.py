@@ -21,26 +21,34 @@ from gpudev.app.application import Application
 from gpudev.app.cancel import Cancel
 from gpudev.app.disk_figures import ShowDiskFigures
 from gpudev.app.disks import OwnDisks
+from gpudev.app.extend import Extend
 from gpudev.app.find import Find, FindOperation
 from gpudev.app.follow import EventHub, Follow
 from gpudev.app.homes import DiskDesk
 from gpudev.app.jobs_of import JobsOf
+from gpudev.app.keep import Keep
 from gpudev.app.let_in import FindWhomToLetIn
 from gpudev.app.list_jobs import ListJobs
 from gpudev.app.login import Authenticate, IssueKey, LocalLogin
+from gpudev.app.notify import Notify
+from gpudev.app.read_logs import ReadLogs
+from gpudev.app.reports import ReportUsage
 from gpudev.app.reserve import Reserve
 from gpudev.app.sealing import SealAudit
 from gpudev.bootstrap.access import make_admit, make_key_uses, make_keys, make_login_guard
 from gpudev.bootstrap.aws_login import make_aws_login
+from gpudev.bootstrap.clusters import make_logs
 from gpudev.bootstrap.disks import make_listings, read_volumes
 from gpudev.bootstrap.foundation import (
     Stores,
     SystemClock,
     begin,
     choose_isolation,
+    make_policy,
     offered_catalogue,
     open_stores,
     read_fleet,
+    uses_kubernetes,
 )
 from gpudev.bootstrap.metrics import serve_metrics
 from gpudev.bootstrap.reconciliation import make_reconciliation
@@ -94,14 +102,20 @@ def make_application(settings: Settings, stores: Stores) -> Application:
     key_uses = make_key_uses(stores, clock)
     admit = make_admit(settings, authenticate, key_uses, clock)
     jobs_of = JobsOf(stores.users, stores.audit)
+    # Pods cannot mount disks yet.
+    desk = DiskDesk(stores.disks, can_mount=not uses_kubernetes(settings))
     return Application(
-        reserve=Reserve(stores.reservations, catalogue, find_whom_to_let_in, DiskDesk(stores.disks), clock),
+        reserve=Reserve(stores.reservations, catalogue, find_whom_to_let_in, desk, clock),
         disks=OwnDisks(stores.disks, clock, make_listings(settings)),
         reconcile_disks=make_reconciliation(settings, stores, read_volumes(settings, clock)),
         disk_figures=ShowDiskFigures(stores.disk_ledger, stores.health),
         find=Find(stores.reservations, stores.audit, admit),
         find_operation=FindOperation(stores.operations),
         cancel=Cancel(stores.operations, clock),
+        notify=Notify(stores.notifications, stores.audit, settings.notify.hosts),
+        report_usage=ReportUsage(stores.reports, stores.audit, settings.reports.prices, clock),
+        keep=Keep(stores.operations, clock),
+        extend=Extend(stores.operations, make_policy(settings), clock),
         follow=Follow(stores.reservations, hub),
         list_jobs=ListJobs(stores.reservations, admit, jobs_of, stores.history),
         authenticate=authenticate,
@@ -111,12 +125,14 @@ def make_application(settings: Settings, stores: Stores) -> Application:
         admin=Admin(stores.users, stores.audit),
         key_uses=key_uses,
         seal_audit=SealAudit(stores.audit, stores.health, settings.access.seal_seconds),
+        read_logs=ReadLogs(make_logs(settings), authenticate, clock),
         local_login=local_login,
         aws_login=make_aws_login(settings, stores, clock, local_login),
         identities=stores.identities,
         hub=hub,
         reservations=stores.reservations,
         gpu_types=stores.gpu_types,
+        usages=stores.usages,
         health=stores.health,
         queue=stores.queue,
         catalogue=catalogue,
@@ -124,6 +140,7 @@ def make_application(settings: Settings, stores: Stores) -> Application:
         simulated_types=_find_simulated_types(settings),
         trusted_proxies=settings.access.proxies,
         notices=_make_notices(settings),
+        backend_fields=frozenset({"image"}) if uses_kubernetes(settings) else frozenset(),
     )
 
 
@@ -141,13 +158,13 @@ def _make_local_login(settings: Settings, stores: Stores, clock: SystemClock) ->
 
 
 def _find_simulated_types(settings: Settings) -> frozenset[str]:
-    if settings.local.state_dir is None:
+    if settings.local.state_dir is None or uses_kubernetes(settings):
         return frozenset()
     return frozenset(node.gpu_type for node in read_fleet(settings).nodes if node.is_simulated)
 
 
 def _make_notices(settings: Settings) -> tuple[str, ...]:
-    if settings.local.state_dir is None:
+    if settings.local.state_dir is None or uses_kubernetes(settings):
         return ()
     simulated = ", ".join(sorted(_find_simulated_types(settings)))
     notice = f"Simulated GPUs can be reserved and counted, not computed on: {simulated}."

@@ -28,6 +28,7 @@ from gpudev.bootstrap.foundation import (
     claim_database,
     open_stores,
     prepare_database,
+    uses_kubernetes,
 )
 from gpudev.bootstrap.interruption import interrupted
 from gpudev.bootstrap.metrics import forget_process
@@ -42,6 +43,8 @@ _METRICS_PORT_OFFSET = 1000
 class UpOptions:
     port: int | None = None
     fleet: str = ""
+    cluster: str = ""
+    """`local` or `kubernetes`; empty: as the settings say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +114,19 @@ class ControlPlane:
             metrics_url=f"http://{self._host}:{self._metrics_port}/metrics",
             state_dir=str(self._state.path),
             login_file=str(self._state.login_file),
-            fleet=_describe(load_fleet(self._settings.local.fleet)),
-            isolation=Isolation(self._settings.local.isolation).sentence,
+            fleet=self._describe_fleet(),
+            isolation=self._describe_isolation(),
         )
+
+    def _describe_fleet(self) -> str:
+        if uses_kubernetes(self._settings):
+            return f"the nodes of Kubernetes, namespace {self._settings.kubernetes.namespace}"
+        return _describe(load_fleet(self._settings.local.fleet))
+
+    def _describe_isolation(self) -> str:
+        if uses_kubernetes(self._settings):
+            return "Each dev server is a pod of its own."
+        return Isolation(self._settings.local.isolation).sentence
 
     async def keep_running(self) -> None:
         """Until interrupted. That something cannot be kept running at all ends everything, with its words."""
@@ -149,6 +162,7 @@ class ControlPlane:
             "GPU_DEV_STATE_DIR": str(self._state.path),
             "GPU_DEV_FLEET": self._settings.local.fleet,
             "GPU_DEV_ISOLATION": self._settings.local.isolation,
+            "GPU_DEV_CLUSTER": self._settings.cluster.kind,
             "GPU_DEV_API_HOST": self._host,
             "GPU_DEV_API_PORT": str(self._port),
             "GPU_DEV_API_FD": str(listener.fileno()),
@@ -160,15 +174,19 @@ class ControlPlane:
 def _complete(
     settings: Settings, options: UpOptions, state: StateFolder, postgres: EmbeddedPostgres | None
 ) -> Settings:
-    """Settle what the environment left open: the fleet, the isolation and the database."""
+    """Settle what the environment left open: the cluster, the fleet, the isolation and the database."""
+    database = settings.database.model_copy(update={"url": postgres.dsn}) if postgres else settings.database
+    cluster = settings.cluster.model_copy(update={"kind": options.cluster or settings.cluster.kind})
+    settings = replace(settings, database=database, cluster=cluster)
+    if uses_kubernetes(settings):
+        return replace(settings, local=settings.local.model_copy(update={"state_dir": state.path}))
     fleet = _absolute(options.fleet or settings.local.fleet or default_fleet_choice())
     load_fleet(fleet)
     isolation = choose_isolation(settings).value
     local = settings.local.model_copy(
         update={"state_dir": state.path, "fleet": fleet, "isolation": isolation}
     )
-    database = settings.database.model_copy(update={"url": postgres.dsn}) if postgres else settings.database
-    return replace(settings, local=local, database=database)
+    return replace(settings, local=local)
 
 
 async def _all_of(*starts: Coroutine[None, None, None]) -> None:

@@ -5,40 +5,38 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
-from gpudev.adapters.local.cluster import LocalCluster, LocalClusterConfig
 from gpudev.adapters.local.control_plane.readiness import tell_ready
+from gpudev.adapters.webhook.notifier import WebhookNotifier
 from gpudev.app.controllers.admission import AdmissionController
 from gpudev.app.controllers.disks import DiskController, Surroundings
 from gpudev.app.controllers.execute import Executor, FaultPoint, no_fault
 from gpudev.app.controllers.execute_disk import DiskExecutor
+from gpudev.app.controllers.notifying import SendNotifications
 from gpudev.app.controllers.pruning import Pruning
 from gpudev.app.controllers.reservations import ReservationController, Rules
 from gpudev.app.controllers.run import Controllers, Sources
 from gpudev.app.controllers.run_disks import DiskControllers, DiskSources
-from gpudev.bootstrap.disks import make_listings, open_volumes
+from gpudev.app.controllers.sampling import Sampler
+from gpudev.bootstrap.clusters import Backends, open_backends
+from gpudev.bootstrap.disks import make_listings
 from gpudev.bootstrap.foundation import (
     Stores,
     SystemClock,
     begin,
-    choose_isolation,
-    claim_database,
+    make_idle_policy,
+    make_policy,
     offered_catalogue,
     open_stores,
-    read_fleet,
 )
-from gpudev.bootstrap.reconciliation import make_reconciliation
+from gpudev.bootstrap.reconciliation import make_own_reconciliation
 from gpudev.domain.catalogue import Catalogue
-from gpudev.domain.errors import Invalid, StoreUnavailable
-from gpudev.domain.expiry import TimePolicy
+from gpudev.domain.errors import StoreUnavailable
 from gpudev.domain.plans.disk_observation import DiskPolicy
 from gpudev.ports.clock import Clock
 from gpudev.ports.cluster import Cluster
-from gpudev.ports.volumes import Volumes
 from gpudev.settings import Settings
 
 _DATABASE_RETRY_SECONDS = 0.02
@@ -53,42 +51,32 @@ def run_controller() -> None:
 async def _serve_controller(settings: Settings) -> None:
     async with open_stores(settings) as stores:
         await _wait_for_schema(stores)
-        await claim_database(settings, stores)
         await stores.gpu_types.sync(offered_catalogue(settings).types)
-        async with _open_cluster(settings) as cluster, open_volumes(settings, SystemClock()) as volumes:
-            # The cluster's lock makes this the only controller, so no lease can be anybody's.
-            await stores.reservations.take_over(SystemClock().now())
-            await stores.disks.take_over(SystemClock().now())
+        async with open_backends(settings, stores) as backends:
             known = await read_known_catalogue(settings, stores)
-            controllers, admission = make_controllers(
-                settings, stores, Backends(cluster, volumes), known, SystemClock()
-            )
+            controllers, admission = make_controllers(settings, stores, backends, known, SystemClock())
             for gpu_type in offered_catalogue(settings).by_name:
                 await admission.turn(gpu_type)
             tell_ready(settings.process.ready_fd)
             _on_termination(controllers.stop)
+            chores = (
+                make_sampler(settings, stores, backends.cluster),
+                make_sending(settings, stores),
+                Pruning(stores.leftovers, SystemClock()),
+            )
             async with asyncio.TaskGroup() as group:
-                pruning = group.create_task(Pruning(stores.leftovers, SystemClock()).run())
+                tasks = [group.create_task(chore.run()) for chore in chores]
                 await controllers.run()
-                pruning.cancel()
-
-
-@dataclass(frozen=True, slots=True)
-class Backends:
-    """Where dev servers run, and where their disks are."""
-
-    cluster: Cluster
-    volumes: Volumes
+                for task in tasks:
+                    task.cancel()
 
 
 def make_controllers(
     settings: Settings, stores: Stores, backends: Backends, known: Catalogue, clock: Clock
 ) -> tuple[Controllers, AdmissionController]:
     cluster = backends.cluster
-    policy = TimePolicy(grace=settings.time.grace, start_limit=settings.time.start_limit)
-    rules = Rules(known, policy)
-    fault_point = make_fault_point(settings.process.fault_file)
-    executor = Executor(stores.reservations, stores.operations, cluster, clock, fault_point)
+    rules = Rules(known, make_policy(settings), make_idle_policy(settings))
+    executor = make_executor(settings, stores, cluster, clock)
     admission = AdmissionController(
         stores.admissions, stores.gpu_types, cluster, rules, clock, settings.process.hostname
     )
@@ -96,11 +84,10 @@ def make_controllers(
     sources = Sources(stores.reservations, stores.admissions, stores.signals, cluster, clock, offered)
     reservations = ReservationController(stores.queue, executor, rules, stores.disks)
     disks = make_disk_controller(settings, stores, backends, clock)
-    is_alone = settings.local.state_dir is not None
     disk_controllers = DiskControllers(
         disks,
         DiskSources(stores.disks, stores.signals, clock),
-        make_reconciliation(settings, stores, backends.volumes) if is_alone else None,
+        make_own_reconciliation(settings, stores, backends.volumes),
     )
     return Controllers(reservations, admission, sources, disk_controllers), admission
 
@@ -114,30 +101,27 @@ def make_disk_controller(
     return DiskController(stores.disk_queue, executor, around)
 
 
+def make_sampler(settings: Settings, stores: Stores, cluster: Cluster) -> Sampler:
+    policy = make_idle_policy(settings)
+    every = settings.idle.sample_every
+    return Sampler(stores.reservations, stores.usages, cluster, policy, SystemClock(), every)
+
+
+def make_sending(settings: Settings, stores: Stores) -> SendNotifications:
+    notifier = WebhookNotifier(settings.notify.hosts, SystemClock())
+    return SendNotifications(stores.notifications, notifier)
+
+
+def make_executor(settings: Settings, stores: Stores, cluster: Cluster, clock: Clock) -> Executor:
+    fault_point = make_fault_point(settings.process.fault_file)
+    return Executor(stores.reservations, stores.operations, stores.admissions, cluster, clock, fault_point)
+
+
 async def read_known_catalogue(settings: Settings, stores: Stores) -> Catalogue:
     """What is on offer, and what ever was: reservations of a retired type run on to their end."""
     offered = offered_catalogue(settings)
     retired = (kept for kept in await stores.gpu_types.list_all() if not offered.find(kept.name))
     return Catalogue((*offered.types, *retired))
-
-
-@asynccontextmanager
-async def _open_cluster(settings: Settings) -> AsyncIterator[Cluster]:
-    if settings.local.state_dir is None:
-        raise Invalid(
-            "No cluster is configured.",
-            hint="Run gpu-dev on this machine with: gpu-dev up",
-            code="no_cluster",
-        )
-    paths = tuple(path for path in settings.local.read_only_paths.split(":") if path)
-    config = LocalClusterConfig(
-        state_dir=settings.local.state_dir,
-        fleet=read_fleet(settings),
-        isolation=choose_isolation(settings),
-        read_only_paths=paths,
-    )
-    async with LocalCluster(config) as cluster:
-        yield cluster
 
 
 async def _wait_for_schema(stores: Stores) -> None:

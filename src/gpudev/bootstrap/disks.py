@@ -9,6 +9,7 @@ from pathlib import Path
 from gpudev.adapters.local.disks.attachments import list_attached
 from gpudev.adapters.local.disks.folders import DiskFolders
 from gpudev.adapters.local.disks.volumes import LocalVolumes
+from gpudev.bootstrap.foundation import uses_kubernetes
 from gpudev.ports.clock import Clock
 from gpudev.ports.listings import Listings
 from gpudev.ports.volumes import Volumes
@@ -18,11 +19,17 @@ from gpudev.settings import Settings
 @asynccontextmanager
 async def open_volumes(settings: Settings, clock: Clock) -> AsyncIterator[Volumes]:
     """Directories on one machine, EBS everywhere else."""
-    if settings.local.state_dir is not None:
-        async with open_local_volumes(settings.local.state_dir, clock) as volumes:
+    state_dir = find_state_dir(settings)
+    if state_dir is not None:
+        async with open_local_volumes(state_dir, clock) as volumes:
             yield volumes
         return
     yield _make_aws_volumes(settings)
+
+
+def find_state_dir(settings: Settings) -> Path | None:
+    """Where one machine keeps disks; in front of Kubernetes a state folder has nothing to do with them."""
+    return None if uses_kubernetes(settings) else settings.local.state_dir
 
 
 def _make_aws_volumes(settings: Settings) -> Volumes:
@@ -42,8 +49,8 @@ async def open_local_volumes(state_dir: Path, clock: Clock) -> AsyncIterator[Vol
 
 def read_volumes(settings: Settings, clock: Clock) -> Volumes:
     """To look at the storage beside whoever works on it; nothing is made with it or cleaned up."""
-    if settings.local.state_dir is not None:
-        state_dir = settings.local.state_dir
+    state_dir = find_state_dir(settings)
+    if state_dir is not None:
         return LocalVolumes(DiskFolders(state_dir), clock, lambda: list_attached(state_dir))
     return _make_aws_volumes(settings)
 

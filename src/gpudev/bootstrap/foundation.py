@@ -7,7 +7,7 @@ import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from gpudev.adapters.local.control_plane.state import StateFolder
@@ -27,14 +27,20 @@ from gpudev.adapters.postgres.history import PostgresHistory
 from gpudev.adapters.postgres.identities import PostgresIdentities
 from gpudev.adapters.postgres.leftovers import PostgresLeftovers
 from gpudev.adapters.postgres.migrate import migrate
+from gpudev.adapters.postgres.notifications import PostgresNotifications
 from gpudev.adapters.postgres.operations import PostgresOperations
 from gpudev.adapters.postgres.pgmq import PgmqDiskQueue, PgmqQueue
 from gpudev.adapters.postgres.pool import Database, connect
+from gpudev.adapters.postgres.reports import PostgresReports
 from gpudev.adapters.postgres.reservations import PostgresReservations
 from gpudev.adapters.postgres.signals import PostgresSignals
+from gpudev.adapters.postgres.usages import PostgresUsages
 from gpudev.adapters.postgres.users import PostgresUsers
+from gpudev.bootstrap.gpu_types_file import read_catalogue
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE, Catalogue
 from gpudev.domain.errors import Conflict
+from gpudev.domain.expiry import TimePolicy
+from gpudev.domain.idle import IdlePolicy
 from gpudev.settings import Settings
 from gpudev.telemetry import configure_logging
 
@@ -69,6 +75,9 @@ class Stores:
     disk_ledger: PostgresDiskLedger
     signals: PostgresSignals
     health: PostgresHealth
+    usages: PostgresUsages
+    notifications: PostgresNotifications
+    reports: PostgresReports
     history: PostgresHistory | None = None
     """Only where there is a replica."""
 
@@ -95,6 +104,9 @@ class Stores:
             disk_ledger=PostgresDiskLedger(database),
             signals=PostgresSignals(database.dsn),
             health=PostgresHealth(database),
+            usages=PostgresUsages(database),
+            notifications=PostgresNotifications(database),
+            reports=PostgresReports(database),
             history=PostgresHistory(reservations, PostgresReservations(replica)) if replica else None,
         )
 
@@ -117,12 +129,15 @@ async def prepare_database(settings: Settings) -> tuple[str, ...]:
 
 async def claim_database(settings: Settings, stores: Stores) -> None:
     """Refuse a database whose reservations live on another machine: they would look lost from here."""
-    if settings.local.state_dir is None:
-        return
-    cluster_id = StateFolder(settings.local.state_dir).read_cluster_id()
+    if settings.local.state_dir is not None and not uses_kubernetes(settings):
+        await claim_for(StateFolder(settings.local.state_dir).read_cluster_id(), stores)
+
+
+async def claim_for(cluster_id: str, stores: Stores) -> None:
     if not await stores.health.claim_for_cluster(cluster_id):
         raise Conflict(
-            "The database belongs to gpu-dev on another machine, or with another state folder.",
+            "The database belongs to gpu-dev on another machine, cluster or namespace, or with another "
+            "state folder.",
             hint="Set GPU_DEV_DATABASE_URL to a database of its own, or leave it out.",
             code="database_taken",
         )
@@ -148,10 +163,35 @@ def read_fleet(settings: Settings) -> Fleet:
 
 
 def offered_catalogue(settings: Settings) -> Catalogue:
-    """What can be reserved: the types of the fleet on one machine, the whole table elsewhere."""
-    if settings.local.state_dir is None:
-        return DEFAULT_CATALOGUE
+    """What can be reserved: the types of the fleet on one machine, the operator's elsewhere."""
+    if uses_kubernetes(settings) or settings.local.state_dir is None:
+        catalogue = read_catalogue(settings.cluster.gpu_types_file, DEFAULT_CATALOGUE)
+        # Pods cannot be a gang yet: what is not on offer is refused with the choices that there are.
+        return Catalogue(tuple(replace(gpu_type, max_nodes=1) for gpu_type in catalogue.types))
     return read_fleet(settings).catalogue(DEFAULT_CATALOGUE)
+
+
+def make_policy(settings: Settings) -> TimePolicy:
+    return TimePolicy(
+        grace=settings.time.grace,
+        longest=settings.time.longest,
+        start_limit=settings.time.start_limit,
+        progress_limit=settings.time.progress_limit,
+        queue_limit=settings.time.max_queue,
+    )
+
+
+def make_idle_policy(settings: Settings) -> IdlePolicy:
+    return IdlePolicy(
+        after=settings.idle.after,
+        by_type=settings.idle.by_type,
+        countdown=settings.idle.countdown,
+        known_for=5 * settings.idle.sample_every,
+    )
+
+
+def uses_kubernetes(settings: Settings) -> bool:
+    return settings.cluster.kind == "kubernetes"
 
 
 def choose_isolation(settings: Settings) -> Isolation:

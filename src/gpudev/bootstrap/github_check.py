@@ -9,7 +9,7 @@ from gpudev.app.github_check import GitHubCheck, GoodStanding
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.github import GitHubPolicy, namespace_of
 from gpudev.ports.clock import Clock
-from gpudev.settings import GitHubSettings
+from gpudev.settings.access import GitHubSettings
 
 
 def make_github_check(

@@ -7,7 +7,7 @@ from pathlib import Path
 import structlog
 from prometheus_client import REGISTRY, CollectorRegistry, multiprocess, start_http_server
 
-from gpudev.settings import ApiSettings
+from gpudev.settings.service import ApiSettings
 
 _log = structlog.get_logger(__name__)
 

@@ -18,7 +18,8 @@ from gpudev.adapters.local.processes.identity import holding
 from gpudev.adapters.local.shutdown import stop_all_servers
 from gpudev.bootstrap.control_plane import Ready, UpOptions, run_control_plane
 from gpudev.domain.errors import GpuDevError
-from gpudev.settings import Settings, default_state_dir
+from gpudev.settings import Settings
+from gpudev.settings.servers import default_state_dir
 
 _STOP_SECONDS = 30
 
@@ -79,6 +80,7 @@ def _start_detached(options: UpOptions, state: StateFolder) -> Ready:
     argv = [sys.executable, "-P", "-m", "gpudev.cli.main", "up", "--state-dir", str(state.path)]
     argv += ["--port", str(options.port)] if options.port is not None else []
     argv += ["--fleet", options.fleet] if options.fleet else []
+    argv += ["--cluster", options.cluster] if options.cluster else []
     pipe = ReadyPipe.open()
     log = state.logs / "up.log"
     with log.open("wb") as output:

@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from dataclasses import asdict
 
 from gpudev.app.reconcile_disks import ReconcileDisks
-from gpudev.bootstrap.disks import read_volumes
-from gpudev.bootstrap.foundation import Stores, SystemClock, begin, open_stores
+from gpudev.bootstrap.disks import find_state_dir, read_volumes
+from gpudev.bootstrap.foundation import Stores, SystemClock
 from gpudev.ports.volumes import Volumes
 from gpudev.settings import Settings
-
-
-def run_availability() -> str:
-    """Reconcile once; the statistics as a line of JSON."""
-    settings = Settings()
-    begin(settings)
-    return asyncio.run(_reconcile_once(settings))
 
 
 def make_reconciliation(settings: Settings, stores: Stores, volumes: Volumes) -> ReconcileDisks:
     return ReconcileDisks(stores.disk_ledger, volumes, SystemClock(), settings.process.hostname)
 
 
-async def _reconcile_once(settings: Settings) -> str:
-    async with open_stores(settings) as stores:
-        done = await make_reconciliation(settings, stores, read_volumes(settings, SystemClock()))()
+def make_own_reconciliation(settings: Settings, stores: Stores, volumes: Volumes) -> ReconcileDisks | None:
+    """For a controller that does it itself, which is on one machine; elsewhere a CronJob does it."""
+    return make_reconciliation(settings, stores, volumes) if find_state_dir(settings) else None
+
+
+async def reconcile_once(settings: Settings, stores: Stores) -> str:
+    """The statistics as a line of JSON."""
+    done = await make_reconciliation(settings, stores, read_volumes(settings, SystemClock()))()
     if done is None:
         return json.dumps({"skipped": "another reconciliation is under way"})
     return json.dumps({**asdict(done.statistics), "remarks": list(done.remarks)})

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Protocol, TypeVar
 from urllib.parse import quote, urlencode
 
 from gpudev.wire.admin import AuditPage, AuditVerification, DiskDrift, UserChanged, UserList
+from gpudev.wire.reports import UsageTable
 
 T = TypeVar("T")
 
@@ -52,6 +54,12 @@ class Admin:
         """Have the whole chain recomputed; `anchor` is NUMBER:HASH of a seal that was noted earlier."""
         path = f"/v1/admin/audit/verify{_query({'anchor': anchor})}"
         return self._session.call(AuditVerification, "GET", path)
+
+    def report_usage(self, begin: datetime | None, end: datetime | None, by: str) -> UsageTable:
+        """Who used what; times without a zone are of UTC."""
+        moments = {"from": begin, "to": end}
+        wanted = {name: moment.isoformat() for name, moment in moments.items() if moment is not None}
+        return self._session.call(UsageTable, "GET", f"/v1/admin/usage{_query({**wanted, 'by': by})}")
 
 
 def _user_path(username: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Self, TypeVar
@@ -14,8 +15,8 @@ from gpudev.client.admin import Admin
 from gpudev.client.config import Surroundings, Target, find_target, read_surroundings
 from gpudev.client.credentials import Credentials
 from gpudev.client.disks import Disks
-from gpudev.client.errors import NotActive, error_of
-from gpudev.client.http import Http, Request, Response
+from gpudev.client.errors import ClientError, NotActive, TimedOut, error_of
+from gpudev.client.http import ANSWER_SECONDS, Http, Request, Response
 from gpudev.client.login import log_in
 from gpudev.wire.cluster import (
     AvailabilityResponse,
@@ -26,20 +27,25 @@ from gpudev.wire.cluster import (
 )
 from gpudev.wire.jobs import (
     ActionResponse,
+    ExtendRequest,
     JobDetail,
     JobEvent,
     JobList,
+    JobUsage,
+    KeepRequest,
     OperationDetail,
     SubmitRequest,
     SubmitResponse,
 )
 from gpudev.wire.keys import KeyList, RevokedKey, RotatedKey
+from gpudev.wire.notifications import NotificationChoice, NotificationSettings, NotificationTest
 
 T = TypeVar("T")
 
 LIVE = ("pending", "queued", "preparing", "active")
 ENDED = ("expired", "cancelled", "failed")
 OK, UNAUTHENTICATED = 200, 401
+_LOG_SILENCE_SECONDS = 24 * 3600.0
 
 
 class Client:
@@ -98,6 +104,34 @@ class Client:
     def cancel(self, reservation: str) -> ActionResponse:
         return self._post(ActionResponse, f"{_job_path(reservation)}/cancel")
 
+    def extend(self, reservation: str, hours: float, *, idempotency_key: str | None = None) -> ActionResponse:
+        """Ask for more time. With the same key, asking twice is one extension."""
+        headers = {"Idempotency-Key": idempotency_key or os.urandom(16).hex()}
+        body = ExtendRequest(extension_hours=hours)
+        return self._post(ActionResponse, f"{_job_path(reservation)}/extend", body, headers)
+
+    def keep(self, reservation: str, hours: float, reason: str = "") -> ActionResponse:
+        """Hold off the end of a reservation that nobody uses."""
+        body = KeepRequest(hours=hours, reason=reason)
+        return self._post(ActionResponse, f"{_job_path(reservation)}/keep", body)
+
+    def usage(self, reservation: str, points: int = 40) -> JobUsage:
+        """How much a dev server was used, in so many stretches of its life."""
+        return self._get(JobUsage, f"{_job_path(reservation)}/usage?points={points}")
+
+    def wait_for_operation(self, operation_id: str, *, timeout: float = 60) -> OperationDetail:
+        """Wait until a requested action is carried out. `ClientError` with its words if it failed."""
+        deadline = time.monotonic() + timeout
+        pause = 0.05
+        while (operation := self.get_operation(operation_id)).status == "requested":
+            if time.monotonic() > deadline:
+                raise TimedOut(f"The {operation.action} was not carried out in {timeout:g} seconds.")
+            time.sleep(pause)
+            pause = min(1.0, pause * 2)
+        if operation.status == "failed":
+            raise ClientError(operation.error or f"The {operation.action} failed.", code="operation_failed")
+        return operation
+
     def get_operation(self, operation_id: str) -> OperationDetail:
         return self._get(OperationDetail, f"/v1/operations/{quote(operation_id, safe='')}")
 
@@ -112,6 +146,19 @@ class Client:
 
     def whoami(self) -> WhoAmI:
         return self._get(WhoAmI, "/v1/me")
+
+    def notifications(self) -> NotificationSettings:
+        return self._get(NotificationSettings, "/v1/me/notifications")
+
+    def set_notifications(
+        self, url: str | None, kind: str = "webhook", topics: Collection[str] = ()
+    ) -> NotificationSettings:
+        """Choose where one's own notifications go, and of what they are; no address is nowhere."""
+        body = codec.dumps(NotificationChoice(url=url, kind=kind, topics=sorted(topics))).encode()
+        return self._call(NotificationSettings, Request("PUT", "/v1/me/notifications", body, may_repeat=True))
+
+    def test_notifications(self) -> NotificationTest:
+        return self._post(NotificationTest, "/v1/me/notifications/test")
 
     def list_keys(self) -> KeyList:
         """One's own API keys, newest first."""
@@ -140,6 +187,14 @@ class Client:
                 yield lines
 
         return sse.follow(connect, sse.Deadline(timeout), after)
+
+    def logs(self, reservation: str, *, tail: int | None = None, follow: bool = False) -> Iterator[str]:
+        """What the dev server has written about itself, line by line."""
+        asked = {"tail": tail, "follow": "true" if follow else None}
+        query = urlencode({name: value for name, value in asked.items() if value is not None})
+        silence = _LOG_SILENCE_SECONDS if follow else ANSWER_SECONDS
+        with self._stream(f"{_job_path(reservation)}/logs?{query}", {}, silence) as lines:
+            yield from lines
 
     def wait_until(
         self, reservation: str, statuses: Collection[str], *, timeout: float | None = None
@@ -176,7 +231,7 @@ class Client:
     def _post(
         self, kind: type[T], path: str, body: object = None, headers: Mapping[str, str] | None = None
     ) -> T:
-        """All our POSTs may be repeated: a cancel is the same twice, a submit carries its key."""
+        """All our POSTs may be repeated: a cancel is the same twice, the others carry a key."""
         content = None if body is None else codec.dumps(body).encode()
         return self._call(kind, Request("POST", path, content, headers or {}, may_repeat=True))
 

@@ -19,6 +19,10 @@ from gpudev.domain.errors import Invalid
 
 Architecture = Literal["amd64", "arm64"]
 
+Amount = int | Fraction
+"""vCPUs or GiB: whole ones, or the exact part that a configured type gives."""
+
+GPU_RESOURCE = "nvidia.com/gpu"
 GPU_COUNTS = (1, 2, 4, 8)
 MAX_GANG_NODES = 4
 CPU_SLOTS_PER_NODE = 3
@@ -26,12 +30,20 @@ CPU_SLOTS_PER_NODE = 3
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What a request gets of a node, in whole vCPUs and GiB."""
+    """What a request gets of a node, in vCPUs and GiB; whole ones unless the type gives its own share."""
 
-    cpu_request: int
-    cpu_limit: int
-    memory_request_gib: int
-    memory_limit_gib: int
+    cpu_request: Amount
+    cpu_limit: Amount
+    memory_request_gib: Amount
+    memory_limit_gib: Amount
+
+    def times(self, slots: int) -> Share:
+        return Share(
+            self.cpu_request * slots,
+            self.cpu_limit * slots,
+            self.memory_request_gib * slots,
+            self.memory_limit_gib * slots,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +59,12 @@ class GpuType:
     max_nodes: int = 1
     efa_interfaces: int = 0
     architecture: Architecture = "amd64"
+    share_per_slot: Share | None = None
+    """What goes with one GPU, or with one slot of a CPU node; None: its part of the node."""
+    resource: str = GPU_RESOURCE
+    """What nodes call these GPUs when they count them; a MIG slice has a name of its own."""
+    image: str = ""
+    """The image of its dev servers where it is not that of the others."""
 
     @property
     def is_cpu_only(self) -> bool:
@@ -69,7 +87,10 @@ class GpuType:
 
     def share_of(self, gpu_count: int) -> Share:
         """The part of one node's CPU and memory that goes with so many of its GPUs."""
-        part = Fraction(self.slots_for(gpu_count), self.slots_per_node)
+        slots = self.slots_for(gpu_count)
+        if self.share_per_slot is not None:
+            return self.share_per_slot.times(slots)
+        part = Fraction(slots, self.slots_per_node)
         return Share(
             cpu_request=_at_least_one(part * self.vcpus * Fraction(9, 10)),
             cpu_limit=_at_least_one(min(Fraction(self.vcpus), part * self.vcpus * Fraction(3, 2))),

@@ -1,4 +1,7 @@
-"""What the clock does to a reservation: how long it may be, when it ends, when a start is given up."""
+"""What the clock does to a reservation: how long it may be, when it is warned, when it ends.
+
+How long a request may wait is in `waiting`, and how much longer a reservation may become in `extension`.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from gpudev.domain.errors import Invalid
+from gpudev.domain.reasons import Reason
 from gpudev.domain.reservation import Reservation
 
 MIN_DURATION = timedelta(minutes=5)
 MAX_DURATION = timedelta(hours=24)
+WARNING_MINUTES = (30, 15, 5)
+"""How long before its end a reservation is warned."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,10 +23,23 @@ class TimePolicy:
     """The settings of everything that happens because a clock moved."""
 
     grace: timedelta = timedelta(seconds=120)
+    longest: timedelta = timedelta(hours=48)
+    """What a reservation can become by extensions, counted from its activation."""
     start_limit: timedelta = timedelta(minutes=60)
+    progress_limit: timedelta = timedelta(minutes=15)
+    """How long a start may show nothing new before it is given up."""
     queue_refresh: timedelta = timedelta(minutes=2)
+    queue_limit: timedelta = timedelta(hours=48)
+    """How long a request may wait before it is cancelled."""
+    stale_after: timedelta = timedelta(minutes=5)
+    """A request whose place in the queue was not renewed for so long is driven again."""
+    drive_every: timedelta = timedelta(minutes=1)
+    drive_limit: timedelta = timedelta(minutes=5)
+    """How long a stale request is driven in vain before it is cancelled."""
     recheck: timedelta = timedelta(seconds=30)
     """How soon a server that starts or stops is looked at again, should every hint of it be lost."""
+    safety_net: timedelta = timedelta(minutes=5)
+    """However quiet things are, a reservation that is not cleaned up is looked at this often."""
 
 
 def duration_of(hours: float) -> timedelta:
@@ -66,5 +85,43 @@ def is_expired(reservation: Reservation, now: datetime, policy: TimePolicy) -> b
     return end is not None and now >= end
 
 
+def find_due_warning(reservation: Reservation, now: datetime) -> int | None:
+    """The warning to send now, in minutes before the end; None if the nearest one is sent.
+
+    After a time in which nobody looked only the nearest is sent, and those before it never are.
+    """
+    reached = [minutes for minutes, at in _list_warnings(reservation) if now >= at]
+    return min(reached) if reached else None
+
+
+def find_next_warning(reservation: Reservation, now: datetime) -> datetime | None:
+    """When the next warning is to be sent, later than now."""
+    return min((at for _, at in _list_warnings(reservation) if at > now), default=None)
+
+
+def _list_warnings(reservation: Reservation) -> list[tuple[int, datetime]]:
+    """Those that are not sent yet for the present end. One not shorter than the whole length never is."""
+    end, start = reservation.expires_at, reservation.launched_at
+    if end is None or start is None:
+        return []
+    sent = reservation.warned_minutes
+    return [
+        (minutes, end - timedelta(minutes=minutes))
+        for minutes in WARNING_MINUTES
+        if timedelta(minutes=minutes) < end - start and (sent is None or minutes < sent)
+    ]
+
+
+def find_end_of_start(reservation: Reservation, now: datetime, policy: TimePolicy) -> Reason | None:
+    """Why a server that does not answer yet is not waited for any longer; None while it is."""
+    if now < start_is_given_up_at(reservation, policy):
+        return None
+    begun = reservation.placed_at or reservation.created_at
+    return Reason.START_TIMED_OUT if now >= begun + policy.start_limit else Reason.START_STALLED
+
+
 def start_is_given_up_at(reservation: Reservation, policy: TimePolicy) -> datetime:
-    return (reservation.placed_at or reservation.created_at) + policy.start_limit
+    """After the longest time that a start may take, or when it has shown nothing new for too long."""
+    begun = reservation.placed_at or reservation.created_at
+    last_news = max(begun, reservation.progress_at or begun)
+    return min(begun + policy.start_limit, last_news + policy.progress_limit)

@@ -26,6 +26,12 @@ _NAME = re.compile(r"[a-z0-9-]{1,40}")
 _NOT_IN_A_NAME = re.compile(r"[^a-z0-9]+")
 _GITHUB_USER = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}[A-Za-z0-9])?")
 _CLIENT_VERSION = re.compile(r"[A-Za-z0-9._+-]{0,64}")
+_IMAGE_PART = "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_IMAGE = re.compile(
+    rf"(?:[A-Za-z0-9.-]+(?::[0-9]+)?/)?{_IMAGE_PART}(?:/{_IMAGE_PART})*"
+    r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?"
+)
+MAX_IMAGE_LENGTH = 400
 _HEXADECIMAL = re.compile(r"[0-9a-f]+")
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _FIRST_ID = "00000000-0000-0000-0000-000000000000"
@@ -132,6 +138,17 @@ def check_client_version(version: str) -> str:
             code="bad_client_version",
         )
     return version
+
+
+def check_image(name: str) -> str:
+    """Refuse what no registry could have under that name; empty is no image of one's own."""
+    if name and (len(name) > MAX_IMAGE_LENGTH or _IMAGE.fullmatch(name) is None):
+        raise Invalid(
+            f'"{name[:60]}" is not the name of an image.',
+            hint="Write it as for docker pull, for example pytorch/pytorch:2.8.0-cuda12.9-cudnn9-devel.",
+            code="bad_image",
+        )
+    return name
 
 
 def check_environment(variables: Mapping[str, str]) -> Mapping[str, str]:

@@ -1,10 +1,10 @@
-"""On which nodes a request goes: the fullest that fit, so that whole nodes stay free."""
+"""Where a request goes: the fullest nodes that fit, so that whole nodes stay free, and a ready address."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from gpudev.domain.names import NodeName
+from gpudev.domain.names import NodeName, ReservationId, id8
 
 
 def choose_nodes(free_slots: Mapping[NodeName, int], wanted: int, count: int = 1) -> tuple[NodeName, ...]:
@@ -15,3 +15,8 @@ def choose_nodes(free_slots: Mapping[NodeName, int], wanted: int, count: int = 1
     """
     fitting = sorted((free, name) for name, free in free_slots.items() if free >= wanted)
     return tuple(name for _, name in fitting[:count]) if len(fitting) >= count else ()
+
+
+def choose_port_slot(free: Sequence[str], reservation_id: ReservationId) -> str:
+    """One of the ready addresses, or none. Passes for other types choose at the same time: not the same."""
+    return free[int(id8(reservation_id), 16) % len(free)] if free else ""

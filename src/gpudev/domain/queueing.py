@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gpudev.domain.names import ReservationId
-from gpudev.domain.reservation import Reason, Reservation
+from gpudev.domain.reasons import Reason
+from gpudev.domain.reservation import Reservation
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,94 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
-from types import MappingProxyType
 
 from gpudev.domain.disk import DiskId, VolumeId
 from gpudev.domain.lifecycle import LIVE, PLACED, TERMINAL, WAITING, Status, check_move
-from gpudev.domain.names import NodeName, OperationId, ReservationId, UserId, id8
+from gpudev.domain.names import NodeName, ReservationId, UserId, id8
+from gpudev.domain.reasons import EXPLANATIONS, Reason
 from gpudev.domain.server import Member, SshAddress
-
-
-class Reason(StrEnum):
-    """Why a reservation is where it is. Each has a sentence and a hint in `EXPLANATIONS`."""
-
-    WAITING_FOR_CAPACITY = "waiting_for_capacity"
-    WAITING_IN_LINE = "waiting_in_line"
-    NO_NODES = "no_nodes"
-    DISK_BUSY = "disk_busy"
-    PLACEMENT_LOST = "placement_lost"
-    TIME_IS_UP = "time_is_up"
-    CANCELLED_BY_USER = "cancelled_by_user"
-    CANCELLED_BY_ADMIN = "cancelled_by_admin"
-    START_FAILED = "start_failed"
-    START_TIMED_OUT = "start_timed_out"
-    SERVER_FAILED = "server_failed"
-    POD_DELETED = "pod_deleted"
-    DISK_FAILED = "disk_failed"
-    INTERNAL_ERROR = "internal_error"
-
-
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    sentence: str
-    hint: str
-
-
-EXPLANATIONS: Mapping[Reason, Explanation] = MappingProxyType(
-    {
-        Reason.WAITING_FOR_CAPACITY: Explanation(
-            "Not enough GPUs of this type are free on any one node.",
-            "It starts by itself. Free types are listed by: gpu-dev avail",
-        ),
-        Reason.WAITING_IN_LINE: Explanation(
-            "Earlier requests for this type go first.",
-            "It starts by itself. Free types are listed by: gpu-dev avail",
-        ),
-        Reason.NO_NODES: Explanation(
-            "No node of this type that could hold it is in service.",
-            "Choose another type from: gpu-dev avail",
-        ),
-        Reason.DISK_BUSY: Explanation(
-            "Its disk is still being given back by an earlier reservation.",
-            "It starts by itself. Another disk, or none, would start sooner: --disk NAME or --disk none",
-        ),
-        Reason.PLACEMENT_LOST: Explanation(
-            "The chosen node could not take the server, so the request is back at its place in the queue.",
-            "Nothing to do: it starts by itself.",
-        ),
-        Reason.TIME_IS_UP: Explanation("The reserved time is over.", "Reserve again with: gpu-dev reserve"),
-        Reason.CANCELLED_BY_USER: Explanation(
-            "It was cancelled by its owner.", "Reserve again with: gpu-dev reserve"
-        ),
-        Reason.CANCELLED_BY_ADMIN: Explanation(
-            "It was cancelled by an admin.", "Ask your operator why before you reserve again."
-        ),
-        Reason.START_FAILED: Explanation(
-            "The dev server could not be started.",
-            "The cluster's own words are in: gpu-dev show ID. Then reserve again.",
-        ),
-        Reason.START_TIMED_OUT: Explanation(
-            "The dev server did not start in time and was given up.",
-            "Reserve again with: gpu-dev reserve",
-        ),
-        Reason.SERVER_FAILED: Explanation(
-            "The dev server stopped running and could not be brought back.",
-            "The cluster's own words are in: gpu-dev show ID. Then reserve again.",
-        ),
-        Reason.POD_DELETED: Explanation(
-            "The dev server was removed from outside while the reservation was active.",
-            "Reserve again with: gpu-dev reserve",
-        ),
-        Reason.DISK_FAILED: Explanation(
-            "Its disk could not be made ready, and no empty home was put in its place.",
-            "Tell your operator. Without the disk: gpu-dev reserve --disk none",
-        ),
-        Reason.INTERNAL_ERROR: Explanation(
-            "An error of gpu-dev itself ended this reservation.",
-            "Reserve again, and tell your operator the reservation id.",
-        ),
-    }
-)
 
 
 class EventKind(StrEnum):
@@ -105,8 +23,19 @@ class EventKind(StrEnum):
     SUBMITTED = "submitted"
     QUEUED = "queued"
     PLACED = "placed"
+    PROGRESS = "progress"
+    """Something worth knowing on the way to a running server: its image is being fetched."""
+    WARNING = "warning"
+    """Something that the user of a running server should know; or that it is over."""
     REQUEUED = "requeued"
     ACTIVE = "active"
+    WARNED = "warned"
+    EXTENDED = "extended"
+    EXTENSION_REFUSED = "extension_refused"
+    IDLE_WARNED = "idle_warned"
+    IDLE_OVER = "idle_over"
+    KEPT = "kept"
+    OUT_OF_MEMORY = "out_of_memory"
     EXPIRED = "expired"
     CANCELLED = "cancelled"
     FAILED = "failed"
@@ -123,32 +52,8 @@ class Event:
     reason: Reason | None = None
 
 
-class OperationKind(StrEnum):
-    CANCEL = "cancel"
-
-
-class OperationStatus(StrEnum):
-    REQUESTED = "requested"
-    DONE = "done"
-    FAILED = "failed"
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """An action that a user requested and a controller carries out."""
-
-    operation_id: OperationId
-    kind: OperationKind
-    requested_at: datetime
-    is_by_admin: bool = False
-    """Requested for the owner by somebody else."""
-
-
-@dataclass(frozen=True, slots=True)
-class OperationOutcome:
-    operation_id: OperationId
-    status: OperationStatus
-    error: str = ""
+ANSWERS = "The dev server answers on SSH."
+"""The detail of an active reservation of which nothing else is to be said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +89,10 @@ class Reservation:
     """The disk's volume, once its server is there."""
     members: tuple[Member, ...] = ()
     """Its part on each node, by rank; none before it is placed."""
+    image: str = ""
+    """The user's own image; empty: the standard one."""
+    port_slot: str = ""
+    """The ready address that goes with the placement; see `ports.cluster.Snapshot`."""
     queue_position: int | None = None
     estimated_start_at: datetime | None = None
     last_queue_update: datetime | None = None
@@ -195,6 +104,29 @@ class Reservation:
     cleaned_at: datetime | None = None
     last_updated: datetime | None = None
     version: int = 1
+    warned_minutes: int | None = None
+    """The nearest warning that was sent for the present end."""
+    told_notices: tuple[str, ...] | None = None
+    """The notices that stand on the server; None until it was first seen to."""
+    extension_error: str = ""
+    """Why the last extension was refused."""
+    oom_count: int = 0
+    last_oom_at: datetime | None = None
+    progress: str | None = None
+    """What the cluster last said of its start, and when that was first seen."""
+    progress_at: datetime | None = None
+    stale_since: datetime | None = None
+    """Since when a waiting request that admission does not renew is driven, and when it was last."""
+    driven_at: datetime | None = None
+    kept_until: datetime | None = None
+    """Until then it is not ended for being idle."""
+    idle_warned_at: datetime | None = None
+    """When it was warned that nobody uses it, and in which words."""
+    idle_warning: str = ""
+    usage_at: datetime | None = None
+    """When its use was last measured, since when it was idle then, and by which signals."""
+    idle_since: datetime | None = None
+    idle_words: str = ""
 
     @property
     def id8(self) -> str:
@@ -259,11 +191,14 @@ def queue(reservation: Reservation, reason: Reason, detail: str) -> Reservation:
         reason=reason,
         detail=detail,
         members=(),
+        port_slot="",
         placed_at=None,
     )
 
 
-def place(reservation: Reservation, nodes: tuple[NodeName, ...], now: datetime) -> Reservation:
+def place(
+    reservation: Reservation, nodes: tuple[NodeName, ...], now: datetime, port_slot: str = ""
+) -> Reservation:
     """On these nodes, one for each rank."""
     return replace(
         reservation,
@@ -271,6 +206,7 @@ def place(reservation: Reservation, nodes: tuple[NodeName, ...], now: datetime) 
         reason=None,
         detail=f"Starting on {', '.join(nodes)}.",
         members=tuple(Member(node) for node in nodes),
+        port_slot=port_slot,
         placed_at=now,
         queue_position=None,
         estimated_start_at=None,
@@ -283,7 +219,7 @@ def activate(reservation: Reservation, members: tuple[Member, ...], now: datetim
         reservation,
         status=check_move(reservation.status, Status.ACTIVE),
         reason=None,
-        detail="The dev server answers on SSH.",
+        detail=ANSWERS,
         members=members,
         launched_at=now,
         expires_at=now + reservation.duration,
@@ -304,6 +240,11 @@ def end(
         ended_at=now,
         cancelled_at=now if status is Status.CANCELLED else None,
     )
+
+
+def tell(reservation: Reservation, detail: str) -> Reservation:
+    """The same reservation, with something else to say about it."""
+    return replace(reservation, detail=detail)
 
 
 def clean(reservation: Reservation, now: datetime) -> Reservation:

@@ -6,9 +6,9 @@ place among them, and rank 0 speaks for the whole.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from gpudev.domain.catalogue import Share
@@ -65,6 +65,10 @@ class ServerSpec:
     duration: timedelta
     ssh_public_keys: tuple[str, ...] = ()
     env_vars: Mapping[str, str] = field(default_factory=dict)
+    image: str = ""
+    """An image of the user's own; empty: the standard one of the type."""
+    port_slot: str = ""
+    """The ready address that was given to it at its placement; empty: the backend makes one."""
     home: HomeVolume | None = None
     """None: a home of this server's own, which is not kept."""
     notice: str = ""
@@ -93,9 +97,23 @@ class ServerPhase(StrEnum):
     """It answers on SSH at its address."""
     UNPLACEABLE = "unplaceable"
     """Its node had no room for it after all."""
+    CRASHING = "crashing"
+    """It ends again and again, and is started each time; `detail` says how it ended."""
     FAILED = "failed"
-    """It cannot run; `detail` has the backend's own words."""
+    """It cannot run; `detail` has the backend's own words, and `cause` says whose fault it is."""
     STOPPING = "stopping"
+
+
+class Cause(StrEnum):
+    """Why a server failed, where the backend can tell."""
+
+    IMAGE = "image"
+    """Its image is not to be had."""
+    NODE_LOST = "node_lost"
+    """The machine that it ran on is gone."""
+    EVICTED = "evicted"
+    """Its node threw it out: it took more disk or memory than there was."""
+    OUT_OF_MEMORY = "out_of_memory"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +126,11 @@ class ObservedMember:
     address: SshAddress | None = None
     host_keys: tuple[str, ...] = ()
     detail: str = ""
+    progress: str = ""
+    """What somebody who waits for it should know: that its image is being fetched, say."""
+    cause: Cause | None = None
+    warning: str = ""
+    """What the user of a running server should know: its node is silent, it ran out of memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +141,9 @@ class ObservedServer:
     uid: str
     members: tuple[ObservedMember, ...]
     """Those that are there, by rank; never none."""
+    oom_kills: int = 0
+    """How often something in this incarnation was ended for want of memory, as far as the cluster tells."""
+    last_oom_at: datetime | None = None
 
     @property
     def phase(self) -> ServerPhase:
@@ -126,7 +152,19 @@ class ObservedServer:
     @property
     def detail(self) -> str:
         """The words of the first member that makes the phase what it is."""
-        return next((words for words in map(self._words_of, self._deciding) if words), "")
+        return self._first_words((member, member.detail) for member in self._deciding)
+
+    @property
+    def progress(self) -> str:
+        return self._first_words((member, member.progress) for member in self.members)
+
+    @property
+    def warning(self) -> str:
+        return self._first_words((member, member.warning) for member in self.members)
+
+    @property
+    def cause(self) -> Cause | None:
+        return next((member.cause for member in self._deciding if member.cause), None)
 
     @property
     def nodes(self) -> tuple[NodeName, ...]:
@@ -144,11 +182,12 @@ class ObservedServer:
     def _deciding(self) -> tuple[ObservedMember, ...]:
         return tuple(member for member in self.members if member.phase is self.phase)
 
-    def _words_of(self, member: ObservedMember) -> str:
+    def _first_words(self, said: Iterable[tuple[ObservedMember, str]]) -> str:
         """In a gang a member is named."""
-        if not member.detail or not self._is_gang:
-            return member.detail
-        return f"{member_name(self.reservation_id, member.rank)} on {member.node}: {member.detail}"
+        member, words = next(((member, words) for member, words in said if words), (self.members[0], ""))
+        if not words or not self._is_gang:
+            return words
+        return f"{member_name(self.reservation_id, member.rank)} on {member.node}: {words}"
 
     @property
     def _is_gang(self) -> bool:
@@ -157,7 +196,7 @@ class ObservedServer:
 
 def derive_phase(phases: Sequence[ServerPhase]) -> ServerPhase:
     """The phase of the whole: as bad as its worst member, and READY or STOPPING only if all are."""
-    for worst in (ServerPhase.FAILED, ServerPhase.UNPLACEABLE):
+    for worst in (ServerPhase.FAILED, ServerPhase.UNPLACEABLE, ServerPhase.CRASHING):
         if worst in phases:
             return worst
     for shared in (ServerPhase.READY, ServerPhase.STOPPING):

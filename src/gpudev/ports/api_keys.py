@@ -9,7 +9,7 @@ from typing import Protocol
 
 from gpudev.domain.audit import AuditEntry
 from gpudev.domain.names import UserId
-from gpudev.ports.store import NewKey
+from gpudev.ports.users import NewKey
 
 
 @dataclass(frozen=True, slots=True)

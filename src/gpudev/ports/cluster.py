@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 from gpudev.domain.capacity import Node
+from gpudev.domain.idle import Usage
 from gpudev.domain.names import ReservationId
+from gpudev.domain.notices import Notice
+from gpudev.domain.plans.orphans import Leftover
 from gpudev.domain.server import ObservedServer, ServerSpec
 
 
@@ -17,6 +21,8 @@ class Snapshot:
 
     nodes: tuple[Node, ...]
     servers: Mapping[ReservationId, ObservedServer]
+    port_slots: tuple[str, ...] = ()
+    """Ready addresses that wait for a server, by name. Each is given at most once, by a placement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +81,38 @@ class Cluster(Protocol):
     async def delete_server(self, reservation_id: ReservationId, uid: str) -> None:
         """Take down this incarnation, with every process of every member. Idempotent: gone is success.
 
+        It may return while the server is still `STOPPING`; that it is gone is a change like any other.
         A server of the same name with another uid is left alone. The homes stay.
         """
+        ...
+
+    async def tell(self, reservation_id: ReservationId, uid: str, notices: tuple[Notice, ...]) -> None:
+        """Let exactly these notices stand on this incarnation, and show new ones to everybody there.
+
+        A notice stands as a file of its name and text in the home; files with the name of a notice that are
+        not among these are removed. One whose file does not say the same already is new, and its text is
+        written to every open terminal, as `wall` would; a terminal that takes no output loses it. Idempotent.
+        Another incarnation is left alone.
+        """
+        ...
+
+    async def measure(self, reservation_id: ReservationId, uid: str, now: datetime) -> Usage | None:
+        """How much this incarnation is used at this moment; None if it is not running.
+
+        What cannot be found out is left out of the signals, and never guessed.
+        """
+        ...
+
+    async def discard_port_slot(self, port_slot: str) -> None:
+        """Take away a ready address, used or not, so that nobody gets it again. Gone already is success."""
+        ...
+
+    def list_leftovers(self) -> tuple[Leftover, ...]:
+        """Everything, from memory, that says which reservation it belongs to; see `plans.orphans`."""
+        ...
+
+    async def remove_leftover(self, leftover: Leftover) -> None:
+        """Take away this very thing. Gone already is success."""
         ...
 
     def changes(self) -> AsyncIterator[ClusterChange]:

@@ -13,8 +13,8 @@ from typing import Protocol
 from gpudev.domain.audit import AuditEntry
 from gpudev.domain.disk import Disk, DiskEvent, DiskId, DiskOperation, DiskOperationKind, SnapshotId, VolumeId
 from gpudev.domain.names import OperationId, UserId
+from gpudev.domain.operations import OperationStatus
 from gpudev.domain.plans.disk_actions import RecordDisk
-from gpudev.domain.reservation import OperationStatus
 
 
 @dataclass(frozen=True, slots=True)

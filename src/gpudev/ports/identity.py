@@ -14,7 +14,7 @@ from typing import Protocol
 
 from gpudev.domain.identity import Identity
 from gpudev.domain.names import UserId
-from gpudev.ports.store import User
+from gpudev.ports.users import User
 
 
 @dataclass(frozen=True, slots=True)

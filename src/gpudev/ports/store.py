@@ -5,7 +5,7 @@ Every method is one transaction and raises `StoreUnavailable` when the database 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -17,34 +17,19 @@ from gpudev.domain.catalogue import GpuType
 from gpudev.domain.disk import DEFAULT_SIZE_GB, DiskId
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import OperationId, ReservationId, UserId
-from gpudev.domain.plans.actions import Record
-from gpudev.domain.queueing import QueuePlace
-from gpudev.domain.reservation import (
-    Event,
+from gpudev.domain.operations import (
+    NO_TERMS,
     Operation,
     OperationKind,
     OperationOutcome,
     OperationStatus,
-    Reservation,
+    Terms,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class User:
-    user_id: UserId
-    username: str
-    is_active: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class UserSummary:
-    """A user as admins see one."""
-
-    user: User
-    created_at: datetime
-    last_used_at: datetime | None
-    """When one of the user's keys was last used, to the minute or so."""
-    live_reservations: int
+from gpudev.domain.plans.actions import Record
+from gpudev.domain.queueing import QueuePlace
+from gpudev.domain.reservation import Event, Reservation
+from gpudev.domain.scaling import TypeCapacity
+from gpudev.ports.users import ShownKey, User
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,61 +119,6 @@ class StatusCount:
 
 
 @dataclass(frozen=True, slots=True)
-class NewKey:
-    """An API key as it is stored: its hash, and a prefix by which its owner knows it."""
-
-    key_hash: bytes
-    prefix: str
-    expires_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class ShownKey:
-    """The key that a request came with, as it is stored, and when it came.
-
-    A method `..._for_key` finds out whose it is and does its work for that user in one statement. Its answer
-    begins with the user, None for a key that is unknown, revoked or expired, and is worth nothing until
-    `app.admit.Admit.check` has accepted that user.
-    """
-
-    key_hash: bytes
-    at: datetime
-
-
-class Users(Protocol):
-    async def upsert(self, username: str) -> User:
-        """The user of this name who has no identity elsewhere, made if new. A disabled user stays disabled.
-
-        `NotAllowed` if the name belongs to an identity; see `ports.identity`.
-        """
-        ...
-
-    async def find_by_key(self, key_hash: bytes, now: datetime) -> User | None:
-        """The owner of a key that is active and not expired."""
-        ...
-
-    async def add_key(self, user_id: UserId, key: NewKey, audit: Sequence[AuditEntry] = ()) -> None: ...
-
-    async def revoke_keys(self, audit: AuditEntry) -> None:
-        """No key that was ever given works any more; everybody logs in again."""
-        ...
-
-    async def find_by_name(self, username: str) -> User | None: ...
-
-    async def list_all(self) -> tuple[UserSummary, ...]:
-        """Every user there ever was, by name."""
-        ...
-
-    async def set_active(self, username: str, *, is_active: bool, audit: AuditEntry) -> User:
-        """Let a user in, or lock one out and revoke all keys. Idempotent. `NotFound` if there is none."""
-        ...
-
-    async def use_proof(self, proof: bytes, now: datetime, expires_at: datetime) -> bool:
-        """Spend a one-time proof of identity; False if it was spent before, here or on another replica."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
 class HomeWish:
     """The disk that is asked for as the home. One that does not exist is made."""
 
@@ -266,6 +196,13 @@ class Reservations(Protocol):
         """
         ...
 
+    async def note(self, claim: Claim, after: Reservation) -> Reservation:
+        """Write down what is no change of the reservation: its detail and what was seen and told.
+
+        `Stale` if the row or the lease moved on.
+        """
+        ...
+
     async def release(self, claim: Claim, version: int, next_turn_at: datetime | None) -> None:
         """End the lease of a turn that went well. The next is set only if the row is still at `version`."""
         ...
@@ -294,8 +231,20 @@ class Reservations(Protocol):
         """Reservations whose turn has come and that nobody has leased."""
         ...
 
+    async def list_unfinished(self, ids: Collection[ReservationId]) -> frozenset[ReservationId]:
+        """Those of them that there are and that are not cleaned up."""
+        ...
+
     async def find_next_turn(self, after: datetime) -> datetime | None:
         """When the next turn comes, later than `after`; a leased one comes when its lease runs out."""
+        ...
+
+    async def list_active(self) -> tuple[Reservation, ...]:
+        """Everybody's whose servers are there."""
+        ...
+
+    async def wake(self, reservation_id: ReservationId) -> None:
+        """Tell every controller that this one wants its turn."""
         ...
 
     async def count_live(self) -> Mapping[Status, StatusCount]: ...
@@ -317,10 +266,12 @@ class Operations(Protocol):
         audit: Sequence[AuditEntry] = (),
         *,
         is_by_admin: bool = False,
+        terms: Terms = NO_TERMS,
     ) -> None:
         """Write an operation, its message, its audit entry, and a new version of the reservation.
 
-        The new version makes every turn in flight stale, so none can decide without having seen it.
+        The new version makes every turn in flight stale, so none can decide without having seen it. An id
+        that was used before is the same operation: nothing is written again.
         """
         ...
 
@@ -338,12 +289,16 @@ class AdmissionTransaction(Protocol):
         """All that wait, and all that hold room."""
         ...
 
+    async def list_port_slots(self) -> frozenset[str]:
+        """The ready addresses that reservations of any type have."""
+        ...
+
     async def list_disk_busy(self) -> frozenset[ReservationId]:
         """Those of the waiting whose disk is not free."""
         ...
 
     async def record(self, record: Record) -> bool:
-        """A guarded write; False if somebody else moved first.
+        """A guarded write; False if somebody else moved first, `Stale` if its port slot was given away.
 
         A placement takes the reservation's disk as well, or does not happen.
         """
@@ -354,6 +309,10 @@ class AdmissionTransaction(Protocol):
 
 class Admissions(Protocol):
     def lock(self, gpu_type: str) -> AbstractAsyncContextManager[AdmissionTransaction]: ...
+
+    async def wake(self, gpu_type: str) -> None:
+        """Tell every controller that a pass for this type is wanted."""
+        ...
 
     async def list_waiting_types(self) -> tuple[str, ...]:
         """GPU types that somebody waits for."""
@@ -371,6 +330,12 @@ class GpuTypes(Protocol):
 
     async def set_availability(self, availability: Availability, updated_by: str, now: datetime) -> None:
         """Keep the room of a type, if it is another than before."""
+        ...
+
+    async def set_capacity(
+        self, capacity: Mapping[str, TypeCapacity], updated_by: str, now: datetime
+    ) -> None:
+        """Keep how many machines of each type the cloud runs, and how many it should."""
         ...
 
     async def list_availability(self) -> tuple[StoredAvailability, ...]: ...

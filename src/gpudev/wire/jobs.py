@@ -23,7 +23,7 @@ class SubmitRequest:
     name: str | None = None
     """`[a-z0-9-]{1,40}`, not all hexadecimal, unique among one's live reservations. Left out: one is made."""
     image: str | None = None
-    """Container image instead of the standard one. Not supported yet."""
+    """Container image instead of the standard one; on one machine it is not supported."""
     dockerfile: str | None = None
     """Build context with a Dockerfile, as base64 of a tar.gz. Not supported yet."""
     preserve_entrypoint: bool | None = None
@@ -192,7 +192,13 @@ class JobDetail:
     hint: str | None = None
     """What one can do about the reason."""
     warning: str | None = None
-    """What of the request was not looked at."""
+    """What of the request was not looked at, and that its end is near."""
+    extension_error: str | None = None
+    """Why the last extension was refused; an extension that is granted clears it."""
+    kept_until: datetime | None = None
+    """Until then it is not ended for being idle."""
+    last_oom_at: datetime | None = None
+    """When something there was last ended for want of memory."""
     last_updated: datetime | None = None
     """When it changed last."""
     cli_version: str | None = None
@@ -209,6 +215,46 @@ class JobList:
     """The most on a page."""
     offset: int
     """How many come before this page."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExtendRequest:
+    extension_hours: float
+    """By how many hours, counted from the present end; more than 0."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeepRequest:
+    hours: float
+    """For how long, from now; more than 0 and at most 48."""
+    reason: str = ""
+    """Why it is to be kept although nobody uses it; it is shown in its events."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsagePoint:
+    """The means of a stretch of time. What was not measured is left out."""
+
+    at: datetime
+    """When the stretch begins."""
+    idle_share: float
+    """The part of it in which nobody used the server, 0 to 1."""
+    gpu_percent: float | None = None
+    """Use of the busiest GPU."""
+    gpu_memory_percent: float | None = None
+    """Memory in use on the fullest GPU."""
+    cpu_cores: float | None = None
+    """CPU cores that were busy."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobUsage:
+    job_id: str
+    """Id of the reservation."""
+    simulated: bool
+    """True where the figures of the GPUs are declared, because the GPUs are."""
+    points: list[UsagePoint]
+    """Stretches of equal length, the oldest first; one of which nothing is known is left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,8 +296,9 @@ class JobEvent:
     number: int
     """Counts the events of the reservation from 1."""
     kind: str
-    """submitted, queued, placed, requeued, active, expired, cancelled, failed or cleaned; the last one
-    means that nothing more will happen."""
+    """submitted, queued, placed, requeued, active, warned, extended, extension_refused, idle_warned,
+    idle_over, kept, out_of_memory, expired, cancelled, failed or cleaned; the last
+    one means that nothing more will happen."""
     message: str
     """What happened, in words."""
     at: datetime

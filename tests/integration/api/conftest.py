@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gpudev.ports.store import NewKey
+from gpudev.ports.users import NewKey
 from tests.support.api_server import Answer, ApiServer, running_api
 from tests.support.github import FakeGitHub, running_github
 from tests.support.reservations import PUBLIC_KEY, open_test_stores

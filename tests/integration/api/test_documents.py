@@ -19,7 +19,8 @@ from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.domain.names import NodeName
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.reservation import Event, EventKind, Reservation, place
-from gpudev.ports.store import Mark, NewKey, ShownKey, User
+from gpudev.ports.store import Mark
+from gpudev.ports.users import NewKey, ShownKey, User
 from tests.integration.api.conftest import Person
 from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
 
@@ -101,7 +102,7 @@ def test_a_list_shows_each_job_as_it_is_shown_alone(ada: Person) -> None:
 
 async def place_one(stores: Stores, user: User) -> Reservation:
     asked = await submit(stores, make_reservation(user))
-    after = place(asked, NodeName("t4-0"), NOON)
+    after = place(asked, (NodeName("t4-0"),), NOON)
     async with stores.admissions.lock("t4") as transaction:
         assert await transaction.record(Record(asked, after, Event(EventKind.PLACED, "Placed.", NOON)))
     return await stores.reservations.get(asked.id)

@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 from gpudev.domain.names import ReservationId
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.queueing import QueuePlace
-from gpudev.domain.reservation import Event, EventKind, Reason, queue
+from gpudev.domain.reasons import Reason
+from gpudev.domain.reservation import Event, EventKind, queue
 from tests.integration.api.conftest import Person
 from tests.support.reservations import open_test_stores
 

@@ -28,7 +28,8 @@ from schemathesis.specs.openapi.checks import (
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import ReservationId
 from gpudev.domain.plans.actions import Record
-from gpudev.domain.reservation import Event, EventKind, Reason, clean, end
+from gpudev.domain.reasons import Reason
+from gpudev.domain.reservation import Event, EventKind, clean, end
 from tests.integration.api.conftest import Person, add_key, offer_types
 from tests.support.api_server import TIMEOUT_SECONDS, ApiServer, running_api
 from tests.support.reservations import open_test_stores

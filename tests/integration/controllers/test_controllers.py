@@ -12,16 +12,20 @@ from pathlib import Path
 import pytest
 
 from gpudev.adapters.local.sandbox.isolation import Isolation
-from gpudev.bootstrap.controller import Backends, make_controllers
+from gpudev.bootstrap.clusters import Backends
+from gpudev.bootstrap.controller import make_controllers
 from gpudev.bootstrap.disks import open_local_volumes
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE, GpuType
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import OperationId, ReservationId
-from gpudev.domain.reservation import EventKind, OperationKind, OperationStatus, Reason, Reservation
+from gpudev.domain.operations import OperationKind, OperationStatus
+from gpudev.domain.reasons import Reason
+from gpudev.domain.reservation import EventKind, Reservation
 from gpudev.ports.cluster import Cluster
-from gpudev.ports.store import User
-from gpudev.settings import LocalSettings, Settings
+from gpudev.ports.users import User
+from gpudev.settings import Settings
+from gpudev.settings.servers import LocalSettings
 from tests.support.local_cluster import open_cluster
 from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
 
@@ -123,7 +127,7 @@ async def test_a_reservation_runs_from_submit_to_its_end(world: World) -> None:
     await world.move_to(NOON + timedelta(hours=1) + GRACE, asked)
     ended = await world.until(asked, lambda now: now.is_cleaned)
     assert (ended.status, ended.reason) == (Status.EXPIRED, Reason.TIME_IS_UP)
-    assert await world.kinds(asked) == ["submitted", "placed", "active", "expired", "cleaned"]
+    assert await world.kinds(asked) == ["submitted", "placed", "active", "warned", "expired", "cleaned"]
     assert set(world.cluster.snapshot().servers) == {probe.id}
 
 

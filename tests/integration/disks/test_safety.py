@@ -13,8 +13,10 @@ from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.disk import Disk, DiskEventKind, DiskState
 from gpudev.domain.errors import Defect
 from gpudev.domain.lifecycle import Status
+from gpudev.domain.operations import OperationStatus
 from gpudev.domain.plans.disk_observation import DiskPolicy
-from gpudev.domain.reservation import OperationStatus, Reason, Reservation
+from gpudev.domain.reasons import Reason
+from gpudev.domain.reservation import Reservation
 from tests.support.disk_world import DiskWorld, Ec2Storage, MovableClock, make_caller
 from tests.support.ec2 import Ec2, on_calls
 from tests.support.reservations import NOON, open_test_stores

@@ -20,6 +20,7 @@ from gpudev.adapters.local.devserver.terminal import (
 )
 from gpudev.adapters.local.processes.descriptors import read_some
 from gpudev.adapters.local.sandbox.isolation import Isolation
+from gpudev.domain.notices import Notice
 from gpudev.domain.server import ServerSpec
 from tests.support.local_cluster import (
     PATIENCE_SECONDS,
@@ -203,12 +204,13 @@ async def test_a_terminal_has_a_size_a_greeting_and_a_login_shell(world: World) 
         assert await session.wait() == 3
 
 
-async def test_a_line_is_shown_on_every_terminal(world: World) -> None:
+async def test_a_notice_is_shown_on_every_terminal(world: World) -> None:
     sessions = [await world.client.start_shell() for _ in range(2)]
     for session in sessions:
         await hear(session, world.prompt)
-    shown = await world.cluster.write_to_terminals(world.spec.reservation_id, "30 minutes are left.")
-    assert shown >= len(sessions)
+    notice = Notice("WARN_EXPIRES_IN_30MIN.txt", "30 minutes are left.")
+    uid = world.cluster.snapshot().servers[world.spec.reservation_id].uid
+    await world.cluster.tell(world.spec.reservation_id, uid, (notice,))
     for session in sessions:
         await hear(session, "30 minutes are left.")
         await say(session, "exit")

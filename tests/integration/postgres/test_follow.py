@@ -12,15 +12,8 @@ from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName
 from gpudev.domain.plans.actions import Record
-from gpudev.domain.reservation import (
-    Event,
-    EventKind,
-    Reason,
-    Reservation,
-    clean,
-    end,
-    place,
-)
+from gpudev.domain.reasons import Reason
+from gpudev.domain.reservation import Event, EventKind, Reservation, clean, end, place
 from gpudev.ports.store import Claim
 from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
 

@@ -11,7 +11,7 @@ import pytest
 from gpudev.adapters.postgres.api_keys import PostgresApiKeys
 from gpudev.adapters.postgres.pool import Database
 from gpudev.app.key_uses import KeyUses
-from gpudev.ports.store import NewKey
+from gpudev.ports.users import NewKey
 from tests.support.reservations import open_test_stores
 
 pytestmark = pytest.mark.anyio

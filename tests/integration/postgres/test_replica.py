@@ -26,7 +26,8 @@ from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.domain.errors import Unauthenticated
 from gpudev.domain.lifecycle import TERMINAL, Status
 from gpudev.domain.plans.actions import Record
-from gpudev.domain.reservation import Event, EventKind, Reason, Reservation, end
+from gpudev.domain.reasons import Reason
+from gpudev.domain.reservation import Event, EventKind, Reservation, end
 from gpudev.ports.store import ListQuery, Page
 from gpudev.settings import Settings
 from tests.support.replica import catch_up, primary_and_replica

@@ -14,9 +14,10 @@ from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.domain.disk import VolumeId
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName, UserId
-from gpudev.domain.reservation import Reason, Reservation
+from gpudev.domain.reasons import Reason
+from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import Member, SshAddress
-from gpudev.ports.store import User
+from gpudev.ports.users import User
 from gpudev.wire.jobs import JobDetail, JobNode
 from tests.support.reservations import NOON, make_reservation
 
@@ -41,6 +42,11 @@ STATES: dict[Status, dict[str, Any]] = {
         ),
         "launched_at": NOON,
         "expires_at": LATER,
+        "warned_minutes": 30,
+        "extension_error": "Too long.",
+        "oom_count": 1,
+        "last_oom_at": NOON,
+        "kept_until": LATER,
         "disk_name": "work",
         "volume_id": VolumeId("vol-1"),
     },

@@ -13,6 +13,7 @@ from gpudev.cli.render.admin import format_audit, format_users, format_verificat
 from gpudev.cli.render.times import Now
 from gpudev.client import codec
 from gpudev.wire.admin import AuditEntryDetail, AuditFinding, AuditPage, AuditVerification, UserDetail
+from gpudev.wire.reports import UsageRow, UsageTable
 from tests.support.fake_api import FakeApi, Reply
 from tests.support.golden import check_golden
 from tests.support.wire_values import NOW
@@ -166,3 +167,33 @@ def test_verify_ends_with_1_if_anything_is_wrong(
     assert api.requests[-1].path == "/v1/admin/audit/verify?anchor=1%3Aff"
     written: Any = json.loads(gpu_dev("admin", "audit", "verify", "--json").out)
     assert written == codec.encode(found)
+
+
+USAGE = UsageTable(
+    begin=NOW - timedelta(days=30),
+    end=NOW,
+    by="user",
+    rows=[
+        UsageRow(
+            key="ada",
+            reservations=3,
+            gpu_hours=41.25,
+            early_releases=1,
+            mean_wait_minutes=2.5,
+            idle_share=0.2,
+            cost=165.0,
+        ),
+        UsageRow(key="eve", reservations=1, gpu_hours=0.5, early_releases=0),
+    ],
+)
+
+
+def test_usage_is_a_table_csv_or_json(gpu_dev: GpuDev, api: FakeApi) -> None:
+    api.on("GET", "/v1/admin/usage", Reply(body=codec.encode(USAGE)))
+    table = gpu_dev("admin", "usage", "--from", "2026-03-01", "--by", "user").out
+    check_golden("cli/admin_usage.txt", table.rstrip("\n"))
+    [asked, *_] = api.seen("GET", "/v1/admin/usage")
+    assert parse_qs(urlsplit(asked.path).query) == {"from": ["2026-03-01T00:00:00"], "by": ["user"]}
+    csv = gpu_dev("admin", "usage", "--csv").out
+    assert csv.splitlines()[1:] == ["ada,3,41.25,2.5,0.2,1,165.0", "eve,1,0.5,,,0,"]
+    assert json.loads(gpu_dev("admin", "usage", "--json").out)["rows"][1]["key"] == "eve"

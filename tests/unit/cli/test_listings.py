@@ -12,7 +12,7 @@ from gpudev.cli.commands.list import STATUSES
 from gpudev.client import codec, ssh
 from gpudev.client.config import read_surroundings
 from gpudev.client.session import ENDED, LIVE
-from gpudev.wire.jobs import JobDetail
+from gpudev.wire.jobs import JobDetail, JobUsage, UsagePoint
 from tests.support.fake_api import FakeApi, Reply, login_answer
 from tests.support.wire_values import A_JOB, ACTIVE, AVAILABILITY, STATUS, WAITING
 from tests.unit.cli.conftest import GpuDev
@@ -106,7 +106,15 @@ def test_list_removes_ssh_files_of_ended_reservations(gpu_dev: GpuDev, api: Fake
 
 def test_show(gpu_dev: GpuDev, api: FakeApi) -> None:
     api.on("GET", "/v1/jobs/train", Reply(body=codec.encode(ACTIVE)))
-    assert "Connect       gpu-dev connect 7f3a91c2" in gpu_dev("show", "train").out
+    points = [
+        UsagePoint(at=ACTIVE.created_at, gpu_percent=percent, idle_share=idle)
+        for percent, idle in [(0.0, 1.0), (50.0, 0.0), (100.0, 0.0), (None, 0.0)]
+    ]
+    usage = JobUsage(job_id=ACTIVE.job_id, simulated=False, points=points)
+    api.on("GET", f"/v1/jobs/{ACTIVE.job_id}/usage", Reply(body=codec.encode(usage)))
+    shown = gpu_dev("show", "train").out
+    assert "Connect       gpu-dev connect 7f3a91c2" in shown
+    assert "▁▅█· GPU 50% on average, idle for 25% of the time" in shown
     assert json.loads(gpu_dev("show", "train", "--json").out) == codec.encode(ACTIVE)
 
 

@@ -28,7 +28,8 @@ TABLE = [
 
 
 def test_default_catalogue_is_the_published_table() -> None:
-    rows = [dataclasses.astuple(gpu_type)[:-1] for gpu_type in DEFAULT_CATALOGUE.types]
+    columns = len(TABLE[0])
+    rows = [dataclasses.astuple(gpu_type)[:columns] for gpu_type in DEFAULT_CATALOGUE.types]
     assert rows == TABLE
 
 

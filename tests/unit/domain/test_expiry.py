@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -10,11 +11,15 @@ from gpudev.domain.errors import Invalid
 from gpudev.domain.expiry import (
     check_duration,
     ends_at,
+    find_due_warning,
+    find_end_of_start,
+    find_next_warning,
     is_expired,
     room_is_free_at,
     start_is_given_up_at,
 )
 from gpudev.domain.lifecycle import TERMINAL, Status
+from gpudev.domain.reasons import Reason
 from tests.support.domain_values import HOUR, MINUTE, NOW, POLICY, make_reservation
 
 SECOND = timedelta(seconds=1)
@@ -76,6 +81,60 @@ def test_room_of_an_ended_reservation_is_expected_now(status: Status) -> None:
     assert room_is_free_at(ended, NOW, POLICY) == NOW
 
 
-def test_start_is_given_up_a_fixed_time_after_the_placement() -> None:
+def test_start_without_news_is_given_up_before_one_that_makes_progress() -> None:
     starting = make_reservation(status=Status.PREPARING, placed_at=NOW)
-    assert start_is_given_up_at(starting, POLICY) == NOW + 60 * MINUTE
+    assert start_is_given_up_at(starting, POLICY) == NOW + 15 * MINUTE
+    pulling = replace(starting, progress_at=NOW + 10 * MINUTE)
+    assert start_is_given_up_at(pulling, POLICY) == NOW + 25 * MINUTE
+
+
+def test_no_progress_helps_a_start_beyond_its_limit() -> None:
+    busy = make_reservation(status=Status.PREPARING, placed_at=NOW, progress_at=NOW + 59 * MINUTE)
+    assert start_is_given_up_at(busy, POLICY) == NOW + 60 * MINUTE
+    assert find_end_of_start(busy, NOW + 60 * MINUTE - SECOND, POLICY) is None
+    assert find_end_of_start(busy, NOW + 60 * MINUTE, POLICY) is Reason.START_TIMED_OUT
+
+
+def test_progress_of_an_earlier_placement_does_not_count() -> None:
+    again = make_reservation(status=Status.PREPARING, placed_at=NOW, progress_at=NOW - HOUR)
+    assert find_end_of_start(again, NOW + 15 * MINUTE, POLICY) is Reason.START_STALLED
+
+
+@pytest.mark.parametrize(
+    "minutes_left, sent, due",
+    [
+        pytest.param(31, None, None, id="too early"),
+        pytest.param(30, None, 30, id="the first"),
+        pytest.param(29, 30, None, id="the first is sent"),
+        pytest.param(15, 30, 15, id="the second"),
+        pytest.param(5, 15, 5, id="the last"),
+        pytest.param(1, 5, None, id="all are sent"),
+        pytest.param(14, None, 15, id="after downtime only the nearest"),
+        pytest.param(2, 30, 5, id="after downtime only the nearest, though one was sent before"),
+        pytest.param(-1, 15, 5, id="in grace, for those who have not heard it"),
+        pytest.param(40, 15, None, id="the clock was set back"),
+        pytest.param(16, 15, None, id="the clock was set back a little"),
+    ],
+)
+def test_warning_is_due_once_for_each_level(minutes_left: int, sent: int | None, due: int | None) -> None:
+    reservation = replace(ACTIVE, warned_minutes=sent)
+    assert find_due_warning(reservation, NOW + HOUR - minutes_left * MINUTE) == due
+
+
+@pytest.mark.parametrize(
+    "length, levels",
+    [(5, []), (6, [5]), (15, [5]), (16, [15, 5]), (30, [15, 5]), (31, [30, 15, 5]), (1440, [30, 15, 5])],
+)
+def test_levels_not_below_the_length_are_skipped(length: int, levels: list[int]) -> None:
+    reservation = replace(ACTIVE, expires_at=NOW + length * MINUTE)
+    sent, now = [], NOW
+    while (at := find_next_warning(reservation, now)) is not None:
+        now = at
+        due = find_due_warning(reservation, now)
+        sent.append(due)
+        reservation = replace(reservation, warned_minutes=due)
+    assert sent == levels
+
+
+def test_what_is_not_active_is_not_warned() -> None:
+    assert find_due_warning(make_reservation(status=Status.PREPARING), NOW + 100 * HOUR) is None

@@ -16,6 +16,7 @@ from gpudev.domain.names import (
     check_environment,
     check_environment_name,
     check_github_user,
+    check_image,
     check_reservation_name,
     default_reservation_name,
     find_id_range,
@@ -199,3 +200,26 @@ def test_value_that_cannot_be_stored_is_refused(value: str) -> None:
     with pytest.raises(Invalid) as refused:
         check_environment({"A": value})
     assert refused.value.code == "bad_env_var"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        "debian",
+        "pytorch/pytorch:2.8.0-cuda12.9-cudnn9-devel",
+        "registry.example:5000/team/image_x:v1",
+        f"ghcr.io/a/b@sha256:{'0' * 64}",
+    ],
+)
+def test_an_image_that_a_registry_may_have_is_taken(name: str) -> None:
+    assert check_image(name) == name
+
+
+@pytest.mark.parametrize(
+    "name", ["Debian", "a b", "a/", "a:", "$(id)", "a@sha256:12", "x" * 401, "-a", "a//b"]
+)
+def test_what_no_registry_could_have_is_refused(name: str) -> None:
+    with pytest.raises(Invalid) as refusal:
+        check_image(name)
+    assert refusal.value.code == "bad_image"

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpudev.domain.names import NodeName
-from gpudev.domain.placement import choose_nodes
+from gpudev.domain.placement import choose_nodes, choose_port_slot
 from tests.support.budgets import QUICK
+from tests.support.domain_values import make_id
 
 
 @pytest.mark.parametrize(
@@ -53,3 +54,12 @@ def test_choice_fits_is_the_tightest_all_or_none_and_does_not_depend_on_order(
     tightest = sorted(room for room in free.values() if room >= wanted)
     assert [free[name] for name in chosen] == (tightest[:count] if len(tightest) >= count else [])
     assert len(set(chosen)) == len(chosen)
+
+
+def test_a_request_gets_one_of_the_ready_addresses() -> None:
+    free = ("slot-a", "slot-b", "slot-c")
+    assert {choose_port_slot(free, make_id(number)) for number in range(3)} == set(free)
+
+
+def test_without_a_ready_address_there_is_none() -> None:
+    assert choose_port_slot((), make_id(1)) == ""

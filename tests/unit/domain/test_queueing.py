@@ -9,7 +9,7 @@ import pytest
 
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.queueing import QueuePlace, has_moved, in_order
-from gpudev.domain.reservation import Reason
+from gpudev.domain.reasons import Reason
 from tests.support.domain_values import HOUR, MINUTE, NOW, make_id, make_reservation
 
 

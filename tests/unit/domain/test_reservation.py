@@ -9,7 +9,8 @@ import pytest
 from gpudev.domain.errors import IllegalMove
 from gpudev.domain.lifecycle import PLACED, TERMINAL, Status, is_legal
 from gpudev.domain.names import NodeName
-from gpudev.domain.reservation import Reason, Reservation, activate, clean, end, place, queue
+from gpudev.domain.reasons import Reason
+from gpudev.domain.reservation import Reservation, activate, clean, end, place, queue
 from gpudev.domain.server import Member
 from tests.support.domain_values import ADDRESS, HOST_KEYS, HOUR, NOW, make_reservation
 

@@ -13,6 +13,7 @@ import os
 import socket
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Self, assert_never
@@ -20,11 +21,12 @@ from typing import Self, assert_never
 import structlog
 
 from gpudev.adapters.local.allotment import Given, NoRoom, allot, list_nodes
-from gpudev.adapters.local.announcements import Announcements
 from gpudev.adapters.local.devserver.launcher import Launcher
 from gpudev.adapters.local.devserver.order import StartOrder
+from gpudev.adapters.local.disks.homes import find_home
 from gpudev.adapters.local.new_server import draw_up, draw_up_without_room
 from gpudev.adapters.local.nodes.fleet import Fleet
+from gpudev.adapters.local.notices import NoticeFolder
 from gpudev.adapters.local.record import Record, record_key
 from gpudev.adapters.local.records import Records
 from gpudev.adapters.local.sandbox.isolation import Isolation
@@ -33,8 +35,12 @@ from gpudev.adapters.local.state_lock import StateLock
 from gpudev.adapters.local.upkeep import Surroundings, Upkeep, pause_after
 from gpudev.domain.catalogue import MAX_GANG_NODES
 from gpudev.domain.errors import ClusterUnavailable, Defect, Invalid
+from gpudev.domain.idle import Usage, combine
 from gpudev.domain.names import ReservationId, id8
+from gpudev.domain.notices import Notice
+from gpudev.domain.plans.orphans import Leftover
 from gpudev.domain.server import ObservedServer, ServerSpec
+from gpudev.ports.announcements import Announcements
 from gpudev.ports.cluster import CapacityChanged, ClusterChange, ServerChanged, Snapshot
 
 _log = structlog.get_logger(__name__)
@@ -135,10 +141,27 @@ class LocalCluster:
         members = self._list_members(reservation_id)
         await self._end_all([member for member in members if member.record.uid == uid])
 
-    async def write_to_terminals(self, reservation_id: ReservationId, line: str) -> int:
-        """Show a line on every open terminal of a server; says on how many. None there is no error."""
+    async def discard_port_slot(self, port_slot: str) -> None:
+        """There are none: every server has a port of its own from the start."""
+
+    def list_leftovers(self) -> tuple[Leftover, ...]:
+        """None: a server has one record, and whoever owns the state directory has them all."""
+        return ()
+
+    async def remove_leftover(self, leftover: Leftover) -> None:
+        """There are none."""
+
+    async def tell(self, reservation_id: ReservationId, uid: str, notices: tuple[Notice, ...]) -> None:
         self._check_open()
-        return sum([await member.write_to_terminals(line) for member in self._list_members(reservation_id)])
+        for member in self._list_members(reservation_id):
+            if member.record.uid == uid:
+                await member.tell(notices)
+
+    async def measure(self, reservation_id: ReservationId, uid: str, now: datetime) -> Usage | None:
+        self._check_open()
+        members = [member for member in self._list_members(reservation_id) if member.record.uid == uid]
+        found = [usage for member in members if (usage := await member.measure(now)) is not None]
+        return combine(found) if found and len(found) == len(members) else None
 
     def changes(self) -> AsyncIterator[ClusterChange]:
         return self._announcements.listen()
@@ -234,7 +257,8 @@ class LocalCluster:
     def _member_of(self, record: Record) -> Upkeep:
         config = self._config
         order = StartOrder(config.state_dir, record.key, config.isolation, config.read_only_paths)
-        return Upkeep(record, order, self._records.files_of(record.key), self._surroundings)
+        folder = NoticeFolder(find_home(config.state_dir, record))
+        return Upkeep(record, order, self._records.files_of(record.key), folder, self._surroundings)
 
     def _list_members(self, reservation_id: ReservationId) -> list[Upkeep]:
         named = self._list_named(reservation_id)

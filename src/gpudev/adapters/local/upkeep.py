@@ -13,6 +13,7 @@ import itertools
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 import structlog
 
@@ -23,11 +24,15 @@ from gpudev.adapters.local.ending import end_server
 from gpudev.adapters.local.messages import write_to_terminals
 from gpudev.adapters.local.nodes.fleet import Fleet
 from gpudev.adapters.local.nodes.gpu import LocalGpu
-from gpudev.adapters.local.record import Record
+from gpudev.adapters.local.notices import NoticeFolder
+from gpudev.adapters.local.record import Record, ServerProcesses
 from gpudev.adapters.local.records import ServerFiles
 from gpudev.adapters.local.running import RunningServer, find_running
 from gpudev.adapters.local.ssh_port import HOST, PortTaken, bind_any_port, bind_port, read_banner
+from gpudev.adapters.local.usage import UsageMeter
 from gpudev.domain.errors import ClusterUnavailable
+from gpudev.domain.idle import Usage
+from gpudev.domain.notices import Notice
 from gpudev.domain.server import ObservedMember, ServerPhase, SshAddress
 
 _log = structlog.get_logger(__name__)
@@ -60,11 +65,18 @@ class Upkeep:
     """One member: its record, its phase, and the task that keeps it running."""
 
     def __init__(
-        self, record: Record, order: StartOrder, files: ServerFiles, surroundings: Surroundings
+        self,
+        record: Record,
+        order: StartOrder,
+        files: ServerFiles,
+        notices: NoticeFolder,
+        surroundings: Surroundings,
     ) -> None:
         self.record = record
         self._order = order
         self._files = files
+        self._notices = notices
+        self._meter = UsageMeter(files.directory)
         self._surroundings = surroundings
         self._phase = _first_phase(record)
         self._detail = record.detail
@@ -90,11 +102,25 @@ class Upkeep:
         found = await asyncio.to_thread(self._files.find_record)
         return found is not None and found.uid == self.record.uid
 
-    async def write_to_terminals(self, line: str) -> int:
+    async def tell(self, notices: tuple[Notice, ...]) -> None:
+        """On the terminals first: whoever is killed in between shows it twice rather than never."""
         processes = self._files.find_processes()
-        if processes is None:
-            return 0
-        return await asyncio.to_thread(write_to_terminals, self.record.name, processes, line)
+        if processes is not None:
+            await asyncio.to_thread(self._tell, notices, processes)
+
+    def _tell(self, notices: tuple[Notice, ...], processes: ServerProcesses) -> None:
+        try:
+            for notice in self._notices.list_new(notices):
+                write_to_terminals(self.record.name, processes, notice.text)
+            self._notices.replace(notices)
+        except OSError as error:
+            # A home that is full, for example. Those who are there have seen it, and are not shown it again.
+            self._log.warning("notices_not_kept", error=str(error))
+
+    async def measure(self, now: datetime) -> Usage | None:
+        if self._phase is not ServerPhase.READY:
+            return None
+        return await asyncio.to_thread(self._meter.measure, self.record, now)
 
     async def write_down(self) -> None:
         await self._write(self.record)

@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 
+import asyncpg
+
 from gpudev.adapters.postgres.pool import Connection, Database
 from gpudev.adapters.postgres.queries import load_queries
 from gpudev.adapters.postgres.recording import write_record
@@ -31,6 +33,9 @@ class PostgresAdmissions:
             await connection.execute(_SQL["lock"], gpu_type)
             yield _Transaction(connection, gpu_type)
 
+    async def wake(self, gpu_type: str) -> None:
+        await self._database.execute(_SQL["wake"], gpu_type)
+
     async def list_waiting_types(self) -> tuple[str, ...]:
         rows = await self._database.fetch(_SQL["list_waiting_types"])
         return tuple(row["gpu_type"] for row in rows)
@@ -44,11 +49,21 @@ class _Transaction:
     async def read(self) -> tuple[Reservation, ...]:
         return tuple(map(reservation_from, await self._connection.fetch(_SQL["read"], self._gpu_type)))
 
+    async def list_port_slots(self) -> frozenset[str]:
+        return frozenset(row["port_slot"] for row in await self._connection.fetch(_SQL["list_port_slots"]))
+
     async def list_disk_busy(self) -> frozenset[ReservationId]:
         rows = await self._connection.fetch(_SQL["list_disk_busy"], self._gpu_type)
         return frozenset(ReservationId(str(row["reservation_id"])) for row in rows)
 
     async def record(self, record: Record) -> bool:
+        try:
+            return await self._write(record)
+        except asyncpg.UniqueViolationError as error:
+            # A pass for another type was faster; this transaction is over, and the next one sees it.
+            raise Stale(f"The port slot {record.after.port_slot} was given to somebody else.") from error
+
+    async def _write(self, record: Record) -> bool:
         if record.after.status is not Status.PREPARING or record.after.disk_id is None:
             return await write_record(self._connection, record, None) is not None
         try:

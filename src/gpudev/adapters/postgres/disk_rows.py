@@ -17,8 +17,8 @@ from gpudev.domain.disk import (
     VolumeId,
 )
 from gpudev.domain.names import OperationId, ReservationId, UserId
+from gpudev.domain.operations import OperationStatus
 from gpudev.domain.plans.disk_actions import RecordDisk
-from gpudev.domain.reservation import OperationStatus
 from gpudev.ports.disks import DiskClaim, StoredContent, StoredDiskOperation, StoredSnapshot
 
 _AS_IT_IS = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from gpudev.adapters.postgres.pool import Database, Row
@@ -10,7 +10,9 @@ from gpudev.adapters.postgres.queries import load_queries
 from gpudev.adapters.postgres.rows import caller_from
 from gpudev.domain.capacity import Availability
 from gpudev.domain.catalogue import GpuType
-from gpudev.ports.store import ShownKey, StoredAvailability, User
+from gpudev.domain.scaling import TypeCapacity
+from gpudev.ports.store import StoredAvailability
+from gpudev.ports.users import ShownKey, User
 
 _SQL = load_queries("gpu_types")
 
@@ -57,6 +59,19 @@ class PostgresGpuTypes:
             availability.nodes,
             availability.is_simulated,
             availability.next_start_at,
+            now,
+            updated_by,
+        )
+
+    async def set_capacity(
+        self, capacity: Mapping[str, TypeCapacity], updated_by: str, now: datetime
+    ) -> None:
+        names = sorted(capacity)
+        await self._database.execute(
+            _SQL["set_capacity"],
+            names,
+            [capacity[name].desired for name in names],
+            [capacity[name].running for name in names],
             now,
             updated_by,
         )

@@ -6,7 +6,7 @@ from gpudev.adapters.postgres.pool import Database
 from gpudev.adapters.postgres.queries import load_queries
 from gpudev.domain.identity import Identity
 from gpudev.domain.names import UserId
-from gpudev.ports.store import User
+from gpudev.ports.users import User
 
 _SQL = load_queries("identities")
 

@@ -11,7 +11,8 @@ from gpudev.adapters.postgres.queries import load_queries
 from gpudev.domain.audit import AuditEntry
 from gpudev.domain.errors import NotFound
 from gpudev.domain.names import OperationId, ReservationId, UserId
-from gpudev.domain.reservation import OperationKind, OperationOutcome, OperationStatus, Reservation
+from gpudev.domain.operations import NO_TERMS, OperationKind, OperationOutcome, OperationStatus, Terms
+from gpudev.domain.reservation import Reservation
 from gpudev.ports.store import StoredOperation
 
 _SQL = load_queries("operations")
@@ -30,9 +31,19 @@ class PostgresOperations:
         audit: Sequence[AuditEntry] = (),
         *,
         is_by_admin: bool = False,
+        terms: Terms = NO_TERMS,
     ) -> None:
         await self._database.execute(
-            _SQL["request"], operation_id, reservation.id, kind, now, audit_rows(audit), is_by_admin
+            _SQL["request"],
+            operation_id,
+            reservation.id,
+            kind,
+            now,
+            audit_rows(audit),
+            is_by_admin,
+            terms.length,
+            terms.not_before,
+            terms.reason,
         )
 
     async def settle(self, outcomes: Sequence[OperationOutcome], now: datetime) -> None:

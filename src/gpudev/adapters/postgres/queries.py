@@ -29,9 +29,12 @@ NOUNS = (
     "identities",
     "leftovers",
     "login_failures",
+    "notifications",
     "operations",
     "queue",
+    "reports",
     "reservations",
+    "usages",
     "users",
 )
 

@@ -2,20 +2,47 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from gpudev.adapters.postgres.pool import Connection
 from gpudev.adapters.postgres.queries import load_queries
 from gpudev.adapters.postgres.rows import member_to_json
 from gpudev.domain.plans.actions import Record
+from gpudev.domain.reservation import Reservation
 
 _SQL = load_queries("reservations")
+
+MARKS = (
+    "warned_minutes",
+    "extension_error",
+    "oom_count",
+    "last_oom_at",
+    "told_notices",
+    "progress",
+    "progress_at",
+    "stale_since",
+    "driven_at",
+    "kept_until",
+    "idle_warned_at",
+    "idle_warning",
+)
+"""Columns, and fields of the same name, that say what the clock has done so far."""
 
 
 async def write_record(connection: Connection, record: Record, lease_token: str | None) -> int | None:
     """Change + event + outcomes in one statement; the new version, or None if somebody moved first."""
     version: int | None = await connection.fetchval(_SQL["record"], *_values(record, lease_token))
     return version
+
+
+def marks_of(reservation: Reservation) -> dict[str, Any]:
+    """As one JSON value, since they always go together."""
+    return {name: _plain(getattr(reservation, name)) for name in MARKS}
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime) else value
 
 
 def _values(record: Record, lease_token: str | None) -> tuple[Any, ...]:
@@ -48,4 +75,6 @@ def _values(record: Record, lease_token: str | None) -> tuple[Any, ...]:
         [outcome.error for outcome in record.outcomes],
         record.concerns_admission,
         [member_to_json(member) for member in after.members[1:]] or None,
+        marks_of(after),
+        after.port_slot or None,
     )

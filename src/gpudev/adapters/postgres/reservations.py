@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -12,7 +12,7 @@ import asyncpg
 from gpudev.adapters.postgres.audit import audit_rows
 from gpudev.adapters.postgres.pool import Database, Row
 from gpudev.adapters.postgres.queries import load_queries
-from gpudev.adapters.postgres.recording import write_record
+from gpudev.adapters.postgres.recording import marks_of, write_record
 from gpudev.adapters.postgres.rows import (
     ReservationRow,
     caller_from,
@@ -25,8 +25,9 @@ from gpudev.domain.disk import DiskId
 from gpudev.domain.errors import Conflict, NotFound, Stale
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import OperationId, ReservationId, UserId, find_id_range
+from gpudev.domain.operations import Operation, OperationKind, Terms
 from gpudev.domain.plans.actions import Record
-from gpudev.domain.reservation import Event, Operation, OperationKind, Reservation
+from gpudev.domain.reservation import Event, Reservation
 from gpudev.ports.store import (
     Claim,
     HomeWish,
@@ -35,11 +36,10 @@ from gpudev.ports.store import (
     Marked,
     MarkedPage,
     Page,
-    ShownKey,
     StatusCount,
     StoredEvent,
-    User,
 )
+from gpudev.ports.users import ShownKey, User
 
 _SQL = load_queries("reservations")
 _ID_BYTES = 16
@@ -77,6 +77,7 @@ class PostgresReservations:
                 reservation.warning,
                 audit_rows(audit),
                 reservation.node_count,
+                reservation.image,
                 *_home_values(home),
             )
         except asyncpg.UniqueViolationError as error:
@@ -138,6 +139,12 @@ class PostgresReservations:
         rows = await self._database.fetch(_SQL["list_events"], reservation_id, after)
         return tuple(map(event_from, rows))
 
+    async def list_active(self) -> tuple[Reservation, ...]:
+        return tuple(map(reservation_from, await self._database.fetch(_SQL["list_active"])))
+
+    async def wake(self, reservation_id: ReservationId) -> None:
+        await self._database.execute(_SQL["wake"], reservation_id)
+
     async def count_live(self) -> Mapping[Status, StatusCount]:
         rows = await self._database.fetch(_SQL["count_live"])
         return {Status(row["status"]): StatusCount(row["reservations"], row["gpus"]) for row in rows}
@@ -154,6 +161,12 @@ class PostgresReservations:
         if version is None:
             raise Stale(f"Reservation {record.after.id8} was changed by somebody else.")
         return replace(record.after, version=version)
+
+    async def note(self, claim: Claim, after: Reservation) -> Reservation:
+        values = (after.id, after.version, claim.token, after.detail, marks_of(after))
+        if await self._database.fetch_row(_SQL["note"], *values) is None:
+            raise Stale(f"Reservation {after.id8} was changed by somebody else.")
+        return after
 
     async def release(self, claim: Claim, version: int, next_turn_at: datetime | None) -> None:
         reservation_id = claim.reservation.id
@@ -180,6 +193,10 @@ class PostgresReservations:
         rows = await self._database.fetch(_SQL["list_due"], now, limit)
         return tuple(ReservationId(str(row["reservation_id"])) for row in rows)
 
+    async def list_unfinished(self, ids: Collection[ReservationId]) -> frozenset[ReservationId]:
+        rows = await self._database.fetch(_SQL["list_unfinished"], list(ids))
+        return frozenset(ReservationId(str(row["reservation_id"])) for row in rows)
+
     async def find_next_turn(self, after: datetime) -> datetime | None:
         next_turn: datetime | None = await self._database.fetch_value(_SQL["find_next_turn"], after)
         return next_turn
@@ -205,11 +222,11 @@ def _page_values(query: ListQuery) -> tuple[object, ...]:
 
 
 def _operations_from(row: Row) -> tuple[Operation, ...]:
-    names = ("operation_ids", "operation_kinds", "operation_times", "operations_by_admin")
-    columns = zip(*(row[name] for name in names), strict=True)
+    names = ("ids", "kinds", "times", "admins", "lengths", "waits", "reasons")
+    columns = zip(*(row[f"operation_{name}"] for name in names), strict=True)
     return tuple(
-        Operation(OperationId(str(id_)), OperationKind(kind), at, is_by_admin=by_admin)
-        for id_, kind, at, by_admin in columns
+        Operation(OperationId(str(id_)), OperationKind(kind), at, by_admin, Terms(length, not_before, reason))
+        for id_, kind, at, by_admin, length, not_before, reason in columns
     )
 
 

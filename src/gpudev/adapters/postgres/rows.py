@@ -11,9 +11,11 @@ from gpudev.adapters.postgres.pool import Row
 from gpudev.domain.disk import DiskId
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName, ReservationId, UserId
-from gpudev.domain.reservation import Event, EventKind, Reason, Reservation
+from gpudev.domain.reasons import Reason
+from gpudev.domain.reservation import Event, EventKind, Reservation
 from gpudev.domain.server import Member, SshAddress
-from gpudev.ports.store import StoredEvent, User
+from gpudev.ports.store import StoredEvent
+from gpudev.ports.users import User
 
 _STATUSES = {status.value: status for status in Status}
 _REASONS = {reason.value: reason for reason in Reason}
@@ -58,6 +60,8 @@ _FIELDS: Mapping[str, Callable[[Row], Any]] = {
     "volume_id": itemgetter("ebs_volume_id"),
     "node_count": itemgetter("node_count"),
     "members": _members_from,
+    "image": itemgetter("image"),
+    "port_slot": lambda row: row["port_slot"] or "",
     "queue_position": itemgetter("queue_position"),
     "estimated_start_at": itemgetter("estimated_start_at"),
     "last_queue_update": itemgetter("last_queue_update"),
@@ -69,6 +73,21 @@ _FIELDS: Mapping[str, Callable[[Row], Any]] = {
     "cleaned_at": itemgetter("cleaned_at"),
     "last_updated": itemgetter("last_updated"),
     "version": itemgetter("version"),
+    "warned_minutes": itemgetter("warned_minutes"),
+    "told_notices": lambda row: None if row["told_notices"] is None else tuple(row["told_notices"]),
+    "extension_error": itemgetter("extension_error"),
+    "oom_count": itemgetter("oom_count"),
+    "last_oom_at": itemgetter("last_oom_at"),
+    "progress": itemgetter("progress"),
+    "progress_at": itemgetter("progress_at"),
+    "stale_since": itemgetter("stale_since"),
+    "driven_at": itemgetter("driven_at"),
+    "kept_until": itemgetter("kept_until"),
+    "idle_warned_at": itemgetter("idle_warned_at"),
+    "idle_warning": itemgetter("idle_warning"),
+    "usage_at": itemgetter("usage_at"),
+    "idle_since": itemgetter("idle_since"),
+    "idle_words": itemgetter("idle_words"),
 }
 """How each field of a reservation is read from its row."""
 

@@ -11,7 +11,7 @@ from gpudev.adapters.postgres.queries import load_queries
 from gpudev.domain.audit import AuditEntry
 from gpudev.domain.errors import NotAllowed, NotFound
 from gpudev.domain.names import UserId
-from gpudev.ports.store import NewKey, User, UserSummary
+from gpudev.ports.users import NewKey, User, UserSummary
 
 _SQL = load_queries("users")
 

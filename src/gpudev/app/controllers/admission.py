@@ -33,7 +33,8 @@ class AdmissionController:
     async def turn(self, gpu_type: str) -> None:
         async with self.admissions.lock(gpu_type) as transaction:
             rows = await transaction.read()
-            seen = self._observe(gpu_type, rows, await transaction.list_disk_busy())
+            given, busy = await transaction.list_port_slots(), await transaction.list_disk_busy()
+            seen = self._observe(gpu_type, rows, given, busy)
             plan = plan_admission(seen)
             for action in plan:
                 await self._record(transaction, action)
@@ -41,7 +42,11 @@ class AdmissionController:
         await self.gpu_types.set_availability(availability, self.name, self.clock.now())
 
     def _observe(
-        self, gpu_type: str, rows: tuple[Reservation, ...], disk_busy: frozenset[ReservationId]
+        self,
+        gpu_type: str,
+        rows: tuple[Reservation, ...],
+        given: frozenset[str],
+        disk_busy: frozenset[ReservationId],
     ) -> Observation:
         snapshot = self.cluster.snapshot()
         holders = tuple(row for row in rows if row.holds_room)
@@ -53,6 +58,7 @@ class AdmissionController:
             shown=list_shown(holders, snapshot.servers),
             policy=self.rules.policy,
             now=self.clock.now(),
+            port_slots=tuple(slot for slot in snapshot.port_slots if slot not in given),
             disk_busy=disk_busy,
         )
 

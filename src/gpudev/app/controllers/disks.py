@@ -12,11 +12,12 @@ from gpudev.app.controllers.alarm import Alarm
 from gpudev.app.controllers.execute_disk import DiskExecutor
 from gpudev.domain.disk import Disk, DiskEvent, DiskEventKind, DiskId, DiskState
 from gpudev.domain.errors import Stale, StorageRefused, Unavailable
+from gpudev.domain.operations import OperationOutcome, OperationStatus
 from gpudev.domain.plans.actions import LookAgain
 from gpudev.domain.plans.disk_actions import RecordDisk
 from gpudev.domain.plans.disk_observation import DiskObservation, DiskPlan, DiskPolicy
 from gpudev.domain.plans.disks import plan_disk
-from gpudev.domain.reservation import OperationOutcome, OperationStatus, Reservation
+from gpudev.domain.reservation import Reservation
 from gpudev.ports.clock import Clock
 from gpudev.ports.cluster import Cluster
 from gpudev.ports.disks import DiskClaim, DiskQueue

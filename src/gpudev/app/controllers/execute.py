@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from gpudev.domain.plans.actions import (
     CreateServer,
     DeleteServer,
+    DiscardPortSlot,
+    DriveAdmission,
     LookAgain,
+    Note,
     Record,
     ReservationAction,
     SettleOperations,
+    Tell,
 )
 from gpudev.domain.reservation import Reservation
 from gpudev.ports.clock import Clock
 from gpudev.ports.cluster import Cluster
-from gpudev.ports.store import Claim, Operations, Reservations
+from gpudev.ports.store import Admissions, Claim, Operations, Reservations
 
 FaultPoint = Callable[[str], None]
 
@@ -35,6 +39,7 @@ def no_fault(_point: str) -> None:
 class Executor:
     reservations: Reservations
     operations: Operations
+    admissions: Admissions
     cluster: Cluster
     clock: Clock
     fault_point: FaultPoint = no_fault
@@ -53,10 +58,18 @@ class Executor:
                 await self.cluster.create_server(spec)
             case DeleteServer(reservation_id, uid):
                 await self.cluster.delete_server(reservation_id, uid)
+            case DiscardPortSlot(port_slot):
+                await self.cluster.discard_port_slot(port_slot)
             case Record():
                 return await self.reservations.record(claim, action)
             case SettleOperations(outcomes):
                 await self.operations.settle(outcomes, self.clock.now())
+            case Tell(reservation_id, uid, notices):
+                await self.cluster.tell(reservation_id, uid, notices)
+            case Note(noted):
+                return await self.reservations.note(claim, replace(noted, version=now.version))
+            case DriveAdmission(gpu_type):
+                await self.admissions.wake(gpu_type)
             case LookAgain():
                 pass
             case other:

@@ -13,26 +13,28 @@ import structlog
 from gpudev.app.controllers.execute import Executor
 from gpudev.domain.catalogue import Catalogue
 from gpudev.domain.disk import Disk
-from gpudev.domain.errors import Stale, Unavailable
+from gpudev.domain.errors import ClusterUnavailable, Stale, Unavailable
 from gpudev.domain.expiry import TimePolicy
+from gpudev.domain.idle import NEVER, IdlePolicy
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import ReservationId
-from gpudev.domain.plans.actions import LookAgain
-from gpudev.domain.plans.reservation import Observation, Plan, end_with_defect, plan_reservation
-from gpudev.domain.reservation import Operation, Reservation
+from gpudev.domain.operations import Operation
+from gpudev.domain.plans.actions import LookAgain, Record, SettleOperations
+from gpudev.domain.plans.observation import Observation, Plan
+from gpudev.domain.plans.reservation import end_with_defect, plan_reservation
+from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import ObservedServer
 from gpudev.ports.disks import Disks
 from gpudev.ports.queue import MessageQueue
 from gpudev.ports.store import Claim
 
 LEASE = timedelta(seconds=30)
-SAFETY_NET = timedelta(minutes=5)
-"""However quiet things are, a reservation that is not cleaned up is looked at this often."""
 
 _FAR_FUTURE = datetime.max.replace(tzinfo=UTC)
 _MAX_DEFECTS = 3
 _MAX_ROUNDS = 10
 _RETRY = timedelta(seconds=2)
+_NAP = timedelta(seconds=0.5)
 _MESSAGES_AT_ONCE = 100
 
 _log = structlog.get_logger(__name__)
@@ -44,6 +46,7 @@ class Rules:
 
     catalogue: Catalogue
     policy: TimePolicy
+    idle_policy: IdlePolicy = NEVER
 
 
 class ReservationController:
@@ -77,11 +80,14 @@ class ReservationController:
         self._earlier_turn_set.clear()
 
     async def sleep_until(self, due: datetime) -> None:
-        """Sleep until then, or until a turn has set an earlier time for its next one."""
+        """Sleep until then, or until a turn has set an earlier time for its next one.
+
+        Never long without a look at the clock, which may have been set meanwhile.
+        """
         self._sleeps_until = due
-        with contextlib.suppress(TimeoutError):
-            seconds = max(0.0, (due - self._clock.now()).total_seconds())
-            await asyncio.wait_for(self._earlier_turn_set.wait(), seconds)
+        while (left := due - self._clock.now()) > timedelta() and not self._earlier_turn_set.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._earlier_turn_set.wait(), min(left, _NAP).total_seconds())
 
     async def turn(self, reservation_id: ReservationId) -> None:
         messages = self._messages.pop(reservation_id, [])
@@ -100,32 +106,55 @@ class ReservationController:
             await self._queue.archive(messages)
 
     async def _take_turn(self, claim: Claim) -> None:
-        """Rounds of observe, plan and execute, until a plan asks for nothing but patience."""
+        """Rounds of observe, plan and execute, until a plan asks for nothing but patience.
+
+        If the cluster does not answer, the turn decides what it can without it and then fails as unavailable.
+        """
         reservation, operations = claim.reservation, claim.operations
         plan: Plan = ()
+        silence: ClusterUnavailable | None = None
         for _ in range(_MAX_ROUNDS):
-            seen = await self._observe(reservation, operations)
+            try:
+                server = await self._find_server(reservation)
+            except ClusterUnavailable as error:
+                silence, server = error, None
+            seen = await self._observe(reservation, operations, server, silence)
             plan = plan_reservation(seen)
             for action in plan:
                 reservation = await self._executor.execute(claim, reservation, action)
             if _is_patient(plan):
                 break
-            operations = ()
+            operations = _without_settled(operations, plan)
+        if silence is not None and not reservation.is_cleaned:
+            raise silence
         next_turn = self._next_turn(reservation, plan)
         await self._reservations.release(claim, reservation.version, next_turn)
         if next_turn and next_turn < self._sleeps_until:
             self._earlier_turn_set.set()
 
-    async def _observe(self, reservation: Reservation, operations: tuple[Operation, ...]) -> Observation:
+    async def _observe(
+        self,
+        reservation: Reservation,
+        operations: tuple[Operation, ...],
+        server: ObservedServer | None,
+        silence: ClusterUnavailable | None,
+    ) -> Observation:
         return Observation(
             reservation=reservation,
             operations=operations,
-            server=await self._find_server(reservation),
+            server=server,
             gpu_type=self._rules.catalogue.get(reservation.gpu_type),
             policy=self._rules.policy,
             now=self._clock.now(),
+            cluster_answers=silence is None,
+            idle_policy=self._rules.idle_policy,
+            has_node=self._has_node(reservation),
             disk=await self._find_disk(reservation),
         )
+
+    def _has_node(self, reservation: Reservation) -> bool:
+        present = {node.name for node in self._cluster.snapshot().nodes}
+        return present.issuperset(reservation.nodes)
 
     async def _find_disk(self, reservation: Reservation) -> Disk | None:
         """Only for the server that is still to be made: afterwards the disk has its own controller."""
@@ -144,7 +173,7 @@ class ReservationController:
     def _next_turn(self, reservation: Reservation, plan: Plan) -> datetime | None:
         if reservation.is_cleaned:
             return None
-        net = self._clock.now() + SAFETY_NET
+        net = self._clock.now() + self._rules.policy.safety_net
         return min([net, *(action.at for action in plan if isinstance(action, LookAgain))])
 
     async def _note_defect(self, claim: Claim) -> None:
@@ -155,6 +184,16 @@ class ReservationController:
             return
         _log.error("reservation_given_up", reservation_id=claim.reservation.id)
         await self._reservations.bury(claim, end_with_defect(claim.reservation, now))
+
+
+def _without_settled(operations: tuple[Operation, ...], plan: Plan) -> tuple[Operation, ...]:
+    settled = {
+        outcome.operation_id
+        for action in plan
+        if isinstance(action, Record | SettleOperations)
+        for outcome in action.outcomes
+    }
+    return tuple(asked for asked in operations if asked.operation_id not in settled)
 
 
 def _is_patient(plan: Plan) -> bool:

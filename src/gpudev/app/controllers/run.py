@@ -13,6 +13,7 @@ from typing import assert_never
 
 from gpudev.app.controllers.admission import AdmissionController
 from gpudev.app.controllers.loop import Loop
+from gpudev.app.controllers.orphans import OrphanController
 from gpudev.app.controllers.reservations import ReservationController
 from gpudev.app.controllers.run_disks import DiskControllers
 from gpudev.domain.errors import StoreUnavailable
@@ -23,6 +24,7 @@ from gpudev.ports.queue import Channel, Signal, Signals
 from gpudev.ports.store import Admissions, Reservations
 
 SWEEP = timedelta(seconds=30)
+ORPHAN_SWEEP = timedelta(seconds=60)
 _RETRY = timedelta(seconds=0.2)
 _DUE_AT_ONCE = 500
 _TURNS_AT_ONCE = 16
@@ -54,17 +56,25 @@ class Controllers:
         self._sources = sources
         self._turns = Loop("reservations", reservations.turn, concurrency=_TURNS_AT_ONCE)
         self._passes = Loop("admission", admission.turn, concurrency=2)
+        orphans = OrphanController(sources.reservations, sources.cluster, sources.clock)
+        self._orphan_turns: Loop[str] = Loop("orphans", orphans.turn)
 
     async def run(self) -> None:
         """Work until `stop`; turns that have begun are finished.
 
         A source of hints that fails ends everything: a controller that has gone deaf must not look healthy.
         """
-        sources = (self._hear_signals(), self._watch_cluster(), self._sweep_turns(), self._sweep_queue())
+        sources = (
+            self._hear_signals(),
+            self._watch_cluster(),
+            self._sweep_turns(),
+            self._sweep_queue(),
+            self._sweep_orphans(),
+        )
+        loops = (self._turns, self._passes, self._orphan_turns, self._disks)
         async with asyncio.TaskGroup() as group:
             hints = [group.create_task(source) for source in sources]
-            loops = (self._turns.run(), self._passes.run(), self._disks.run())
-            await asyncio.wait([group.create_task(loop) for loop in loops])
+            await asyncio.wait([group.create_task(loop.run()) for loop in loops])
             for hint in hints:
                 hint.cancel()
 
@@ -72,6 +82,7 @@ class Controllers:
         self._turns.stop()
         self._passes.stop()
         self._disks.stop()
+        self._orphan_turns.stop()
 
     async def _hear_signals(self) -> None:
         channels = (Channel.MESSAGES, Channel.TURN, Channel.ADMISSION)
@@ -131,3 +142,8 @@ class Controllers:
                 await asyncio.sleep(_RETRY.total_seconds())
                 continue
             await asyncio.sleep(SWEEP.total_seconds())
+
+    async def _sweep_orphans(self) -> None:
+        while True:
+            self._orphan_turns.wake("everything")
+            await asyncio.sleep(ORPHAN_SWEEP.total_seconds())

@@ -15,7 +15,6 @@ from gpudev.cli.overriding import override
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gpudev.client.session import Client
     from gpudev.wire.jobs import JobDetail
 
 REMOTE_COMMAND = "gpudev.remote_command"
@@ -49,13 +48,14 @@ def command(context: click.Context, reservation: str | None, node: int) -> None:
     (-- 'cd src && make'); several arrive as you typed them (-- python -c 'print(1)'). The exit code is
     that of the command.
     """
+    from gpudev.cli.selection import get_only_active
     from gpudev.client import session, ssh
     from gpudev.client.config import read_surroundings
     from gpudev.client.ssh_keys import list_identity_files
 
     surroundings = read_surroundings()
     with session.connect(surroundings) as client:
-        job = client.get(reservation) if reservation else _get_only_active(client)
+        job = client.get(reservation) if reservation else get_only_active(client)
     if job.status in session.ENDED:
         ssh.delete_config(surroundings, job.job_id)
     keys = list_identity_files(surroundings)
@@ -79,22 +79,6 @@ def _split(args: Sequence[str]) -> tuple[list[str], bool, list[str]]:
         return list(args), False, []
     at = list(args).index(SEPARATOR)
     return list(args[:at]), True, list(args[at + 1 :])
-
-
-def _get_only_active(client: Client) -> JobDetail:
-    from gpudev.client import session, ssh
-    from gpudev.client.errors import NotFound, Usage
-
-    live = client.list(statuses=session.LIVE).jobs
-    active = [job for job in live if job.status == "active"]
-    if len(active) == 1:
-        return active[0]
-    if active:
-        choices = ", ".join(f"{ssh.id8(job.job_id)} ({job.name})" for job in active)
-        raise Usage(f"You have {len(active)} active reservations.", hint=f"Name one of {choices}.")
-    if live:
-        return live[0]  # not active; the check that follows says where it stands
-    raise NotFound("You have no active reservation.", hint="Ask for GPUs with: gpu-dev reserve")
 
 
 def _check_active(job: JobDetail) -> JobDetail:

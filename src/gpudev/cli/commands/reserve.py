@@ -31,6 +31,7 @@ class Wish:
     name: str | None
     env: dict[str, str]
     distributed: bool
+    dockerimage: str | None
     disk: str | None
     no_persist: bool
     disk_size: int | None
@@ -60,6 +61,7 @@ def _parse_env(context: click.Context, parameter: click.Parameter, values: tuple
 @click.option("-n", "--name", help="A name of your own for it.")
 @click.option("--env", metavar="K=V", multiple=True, callback=_parse_env, help="Set this there. Repeatable.")
 @click.option("-d", "--distributed", is_flag=True, help="The GPUs are those of several whole nodes.")
+@click.option("--dockerimage", metavar="NAME", help="An image of your own, where the cluster can run it.")
 @click.option("--disk", metavar="NAME|none", help="Your home; made if new.  [default: the disk default]")
 @click.option("--no-persist", is_flag=True, help="A home that is not kept, like --disk none.")
 @click.option("--disk-size", type=int, metavar="GB", help="Size of a disk that is made.  [default: 100]")
@@ -142,6 +144,7 @@ def _request(wish: Wish, choice: Choice, disk: str | None, surroundings: Surroun
         name=wish.name,
         distributed=wish.distributed or None,
         env_vars=wish.env,
+        image=wish.dockerimage,
         disk_name=disk,
         disk_size_gb=wish.disk_size,
         ssh_public_keys=list(collect_public_keys(surroundings)),

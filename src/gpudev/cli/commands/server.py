@@ -28,12 +28,41 @@ def controller() -> None:
     run_controller()
 
 
-@command.command("availability")
-def availability() -> None:
-    """Reconcile disks with their storage, once, as a CronJob does."""
-    from gpudev.bootstrap.reconciliation import run_availability
+@command.command("expire")
+@click.option("--once", is_flag=True, required=True, help="Look at everything that is due, and end.")
+@click.pass_context
+def expire(context: click.Context, *, once: bool) -> None:
+    """Do what the clock demands: warn, extend, end, give up. For a job that runs every few minutes.
 
-    put(run_availability())
+    The controller does the same all the time. What needs the cluster, such as taking a server down, is left
+    to it.
+    """
+    from gpudev.bootstrap.jobs import run_expire
+
+    if not once:
+        raise click.UsageError("The controller expires all the time; a job does it --once.", context)
+    outcomes = run_expire()
+    put(" ".join(f"{name}={count}" for name, count in outcomes.items()))
+    context.exit(1 if outcomes["failed"] else 0)
+
+
+@command.command("availability")
+@click.pass_context
+def availability(context: click.Context) -> None:
+    """Write down what room there is of each GPU type, and reconcile disks with their storage.
+
+    For a job that runs every few minutes.
+    """
+    from gpudev.bootstrap import Failure
+    from gpudev.bootstrap.jobs import run_availability
+
+    try:
+        looked = run_availability()
+    except Failure as error:
+        click.echo(f"Error: {error.message}", err=True)
+        context.exit(1)
+    put(f"looked at {', '.join(looked.gpu_types)}")
+    put(looked.disks)
 
 
 @command.command("migrate")

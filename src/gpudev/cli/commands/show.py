@@ -19,8 +19,11 @@ def command(output: Output, reservation: str) -> None:
     from gpudev.cli.render.data import format_json
     from gpudev.cli.render.reservations import format_detail
     from gpudev.cli.render.times import read_now
+    from gpudev.cli.render.usage import format_usage
     from gpudev.client import session
 
     with session.connect() as client:
         job = client.get(reservation)
-    put(format_json(job) if output.as_json else format_detail(job, read_now()))
+        usage = client.usage(job.job_id) if job.launched_at and not output.as_json else None
+    line = format_usage(usage) if usage else None
+    put(format_json(job) if output.as_json else format_detail(job, read_now(), usage=line))

@@ -20,8 +20,15 @@ if TYPE_CHECKING:
 @click.option("--state-dir", type=click.Path(path_type=Path), help="Folder for everything that is kept.")
 @click.option("--port", type=click.IntRange(1, 65535), help="Port of the API; left out, a free one is found.")
 @click.option("--fleet", default="", help="test, prod, detect, or a fleet file.")
+@click.option(
+    "--cluster",
+    type=click.Choice(["local", "kubernetes"]),
+    help="Where dev servers run: on this machine, or as pods of the current kubeconfig's cluster.",
+)
 @click.option("--detach", is_flag=True, help="Go to the background once everything answers.")
-def command(state_dir: Path | None, port: int | None, fleet: str, *, detach: bool) -> None:
+def command(
+    state_dir: Path | None, port: int | None, fleet: str, cluster: str | None, *, detach: bool
+) -> None:
     """Run gpu-dev on this machine: database, API, controllers and dev servers.
 
     Ctrl-C stops it and leaves the dev servers running; the next `up` finds them again. End them too
@@ -32,7 +39,7 @@ def command(state_dir: Path | None, port: int | None, fleet: str, *, detach: boo
     from gpudev.bootstrap.one_machine import OneMachine
     from gpudev.client.config import find_local_state_dir
 
-    options = UpOptions(port, fleet)
+    options = UpOptions(port, fleet, cluster or "")
     try:
         machine = OneMachine.at(state_dir or find_local_state_dir())
         if api_url := machine.find_api_url():

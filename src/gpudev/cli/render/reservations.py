@@ -30,7 +30,7 @@ def format_names(jobs: Sequence[JobDetail]) -> str:
     return "\n".join(job.name for job in jobs)
 
 
-def format_detail(job: JobDetail, now: Now) -> str:
+def format_detail(job: JobDetail, now: Now, *, usage: str | None = None) -> str:
     """Everything known of one reservation, a line each."""
     moments = (
         ("Asked for at", job.created_at),
@@ -49,6 +49,11 @@ def format_detail(job: JobDetail, now: Now) -> str:
         ("Queue", format_place(job, now) if job.status == "queued" else None),
         ("Detail", job.current_detailed_status or job.failure_reason),
         ("Reason", job.reason),
+        ("Use", usage),
+        ("Kept", f"until {format_moment(job.kept_until, now)}" if job.kept_until else None),
+        ("Warning", job.warning),
+        ("Extension", job.extension_error),
+        ("Memory", _format_oom(job, now)),
         ("Hint", job.hint),
         ("Warning", job.warning),
         ("Connect", f"gpu-dev connect {id8(job.job_id)}" if job.status == "active" else None),
@@ -86,6 +91,12 @@ def format_ready(job: JobDetail, now: Now, config: Path) -> str:
         ranks = ", ".join(f"--node {node.rank}" for node in job.nodes[1:])
         lines.append(f"Other nodes:  gpu-dev connect {id8(job.job_id)} with {ranks}")
     return "\n".join(lines)
+
+
+def _format_oom(job: JobDetail, now: Now) -> str | None:
+    if not job.oom_count or job.last_oom_at is None:
+        return None
+    return f"ran out {job.oom_count}x, last {format_moment(job.last_oom_at, now)}"
 
 
 def _gpus_of(job: JobDetail) -> str:

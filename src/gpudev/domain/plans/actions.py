@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gpudev.domain.names import ReservationId
+from gpudev.domain.notices import Notice
+from gpudev.domain.operations import OperationOutcome
 from gpudev.domain.queueing import QueuePlace
-from gpudev.domain.reservation import Event, OperationOutcome, Reservation
+from gpudev.domain.reservation import Event, Reservation
 from gpudev.domain.server import ServerSpec
 
 
@@ -24,6 +26,13 @@ class DeleteServer:
 
     reservation_id: ReservationId
     uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class DiscardPortSlot:
+    """Take away the ready address of a placement that is over; nobody else is to get it."""
+
+    port_slot: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +60,29 @@ class SettleOperations:
 
 
 @dataclass(frozen=True, slots=True)
+class Tell:
+    """Let exactly these notices stand on this incarnation of a dev server, and show the new ones."""
+
+    reservation_id: ReservationId
+    uid: str
+    notices: tuple[Notice, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Write down what was seen or done and is no event: no new version, nothing to decide anew."""
+
+    after: Reservation
+
+
+@dataclass(frozen=True, slots=True)
+class DriveAdmission:
+    """Have admission look at a type that it should have looked at by itself."""
+
+    gpu_type: str
+
+
+@dataclass(frozen=True, slots=True)
 class LookAgain:
     """Nothing to do before this time, unless something happens."""
 
@@ -62,5 +94,15 @@ class SetQueuePlaces:
     places: tuple[QueuePlace, ...]
 
 
-ReservationAction = CreateServer | DeleteServer | Record | SettleOperations | LookAgain
+ReservationAction = (
+    CreateServer
+    | DeleteServer
+    | DiscardPortSlot
+    | Record
+    | SettleOperations
+    | Tell
+    | Note
+    | DriveAdmission
+    | LookAgain
+)
 AdmissionAction = Record | SetQueuePlaces

@@ -22,10 +22,11 @@ from gpudev.domain.eta import Forecast, Forecaster
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName, ReservationId, UserId, id8
-from gpudev.domain.placement import choose_nodes
+from gpudev.domain.placement import choose_nodes, choose_port_slot
 from gpudev.domain.plans.actions import AdmissionAction, Record, SetQueuePlaces
 from gpudev.domain.queueing import QueuePlace, has_moved, in_order
-from gpudev.domain.reservation import EXPLANATIONS, Event, EventKind, Reason, Reservation, place, queue
+from gpudev.domain.reasons import EXPLANATIONS, Reason
+from gpudev.domain.reservation import Event, EventKind, Reservation, place, queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,8 @@ class Observation:
     """What of the holders the nodes' free slots account for already; see `capacity.list_shown`."""
     policy: TimePolicy
     now: datetime
+    port_slots: tuple[str, ...] = ()
+    """Ready addresses that nobody has yet; a server without one gets an address made for it."""
     disk_busy: frozenset[ReservationId] = frozenset()
     """Those of the waiting whose disk an earlier reservation has not given back yet."""
 
@@ -96,6 +99,7 @@ def _make_newcomer(seen: Observation) -> Reservation:
 def _place_in_order(seen: Observation, free: dict[NodeName, int]) -> list[Record]:
     """Place from the front until one does not fit; `free` shrinks as room is given away."""
     placed: list[Record] = []
+    port_slots = list(seen.port_slots)
     for request in _list_takeable(seen, in_order(seen.waiting)):
         slots = seen.gpu_type.slots_for(request.gpus_per_node)
         nodes = choose_nodes(free, slots, request.node_count)
@@ -103,10 +107,10 @@ def _place_in_order(seen: Observation, free: dict[NodeName, int]) -> list[Record
             break
         for node in nodes:
             free[node] -= slots
+        after = place(request, nodes, seen.now, choose_port_slot(port_slots, request.id))
+        port_slots = [one for one in port_slots if one != after.port_slot]
         message = f"Placed on {', '.join(nodes)}."
-        placed.append(
-            Record(request, place(request, nodes, seen.now), Event(EventKind.PLACED, message, seen.now))
-        )
+        placed.append(Record(request, after, Event(EventKind.PLACED, message, seen.now)))
     return placed
 
 
@@ -166,6 +170,7 @@ def _explain(request: Reservation, reason: Reason, forecast: Forecast | None) ->
 _GANG_SENTENCES = {
     Reason.WAITING_FOR_CAPACITY: "Not enough nodes of this type are free as a whole.",
     Reason.WAITING_IN_LINE: EXPLANATIONS[Reason.WAITING_IN_LINE].sentence,
+    Reason.DISK_BUSY: EXPLANATIONS[Reason.DISK_BUSY].sentence,
     Reason.NO_NODES: "Not enough whole nodes of this type are in service.",
 }
 

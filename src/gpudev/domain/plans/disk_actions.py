@@ -11,9 +11,9 @@ from typing import assert_never
 
 from gpudev.domain.disk import Disk, DiskEvent, SnapshotId, VolumeId
 from gpudev.domain.errors import Defect
+from gpudev.domain.operations import OperationOutcome
 from gpudev.domain.plans.actions import LookAgain
 from gpudev.domain.proofs import ExpiredSoftDelete, Replaced, SnapshotProof, Superseded, VolumeProof
-from gpudev.domain.reservation import OperationOutcome
 from gpudev.domain.volume import DiskTags, ObservedSnapshot, SnapshotSpec, VolumeSpec
 
 

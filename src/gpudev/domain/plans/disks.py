@@ -21,6 +21,7 @@ from gpudev.domain.disk import (
     is_purgeable,
     move,
 )
+from gpudev.domain.operations import OperationOutcome, OperationStatus
 from gpudev.domain.plans.actions import LookAgain
 from gpudev.domain.plans.attaching import describe_failed, find_or_adopt, first_volume, plan_attaching
 from gpudev.domain.plans.disk_actions import (
@@ -34,7 +35,6 @@ from gpudev.domain.plans.disk_actions import (
 from gpudev.domain.plans.disk_observation import DiskObservation, DiskPlan, describe_lost, note_problem
 from gpudev.domain.plans.giving_back import plan_in_use, plan_releasing, plan_snapshotting
 from gpudev.domain.proofs import ExpiredSoftDelete, Replaced, Superseded, is_superseded
-from gpudev.domain.reservation import OperationOutcome, OperationStatus
 from gpudev.domain.volume import VolumePhase, tags_of
 
 

@@ -18,7 +18,8 @@ from gpudev.domain.names import NodeName, ReservationId
 from gpudev.domain.plans.actions import AdmissionAction, Record, SetQueuePlaces
 from gpudev.domain.plans.admission import Observation, plan_admission, predict_availability
 from gpudev.domain.queueing import QueuePlace
-from gpudev.domain.reservation import EXPLANATIONS, EventKind, Reason, Reservation
+from gpudev.domain.reasons import EXPLANATIONS, Reason
+from gpudev.domain.reservation import EventKind, Reservation
 from tests.support.budgets import QUICK
 from tests.support.domain_values import (
     HOUR,

@@ -25,7 +25,8 @@ from typing_extensions import override
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName, ReservationId
 from gpudev.domain.plans.actions import ReservationAction
-from gpudev.domain.reservation import Reason, Reservation
+from gpudev.domain.reasons import Reason
+from gpudev.domain.reservation import Reservation
 from tests.support.budgets import QUICK, THOROUGH
 from tests.support.domain_values import HOUR, MINUTE, QUAD
 from tests.support.model_world import Fate, World

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import product
 from typing import Any
 
@@ -18,10 +18,24 @@ from gpudev.domain.errors import IllegalMove
 from gpudev.domain.expiry import start_is_given_up_at
 from gpudev.domain.lifecycle import LIVE, TERMINAL, WAITING, Status, is_legal
 from gpudev.domain.names import NodeName
-from gpudev.domain.plans.actions import CreateServer, DeleteServer, LookAgain, Record, SettleOperations
-from gpudev.domain.plans.reservation import Observation, Plan, end_with_defect, plan_reservation
-from gpudev.domain.reservation import EventKind, OperationStatus, Reason, clean
-from gpudev.domain.server import Member, ServerPhase
+from gpudev.domain.notices import list_notices
+from gpudev.domain.operations import OperationStatus
+from gpudev.domain.plans.actions import (
+    CreateServer,
+    DeleteServer,
+    DiscardPortSlot,
+    DriveAdmission,
+    LookAgain,
+    Note,
+    Record,
+    SettleOperations,
+    Tell,
+)
+from gpudev.domain.plans.observation import Observation, Plan
+from gpudev.domain.plans.reservation import end_with_defect, plan_reservation
+from gpudev.domain.reasons import Reason
+from gpudev.domain.reservation import ANSWERS, EventKind, Reservation, clean, tell
+from gpudev.domain.server import Cause, Member, ServerPhase
 from tests.support.disk_values import make_disk
 from tests.support.domain_values import (
     ADDRESS,
@@ -32,16 +46,21 @@ from tests.support.domain_values import (
     POLICY,
     QUAD,
     make_cancel,
+    make_extension,
     make_member,
     make_reservation,
     make_server,
 )
 
+SECOND = timedelta(seconds=1)
 MOMENTS = {
     "before its end": NOW + MINUTE,
     "in grace": NOW + HOUR + POLICY.grace / 2,
     "after grace": NOW + HOUR + POLICY.grace,
 }
+WORDS = "The cluster's words."
+KNOWN: dict[str, Any] = {"told_notices": (), "progress": ""}
+"""What an earlier turn has noted: there is nothing to tell, and the start has shown nothing new."""
 CLEANED = "cleaned"
 STATES = [*Status, CLEANED]
 PHASES: list[ServerPhase | None] = [None, *ServerPhase]
@@ -52,8 +71,8 @@ def observe(status: str, phase: ServerPhase | None, now: datetime = NOW, **chang
     if status == CLEANED:
         reservation = clean(make_reservation(status=Status.EXPIRED), NOW)
     else:
-        reservation = make_reservation(status=Status(status))
-    server = None if phase is None else make_server(phase=phase, detail="The cluster's words.")
+        reservation = make_reservation(status=Status(status), last_queue_update=now, **KNOWN)
+    server = None if phase is None else make_server(phase=phase, detail=WORDS)
     seen = Observation(reservation, (), server, QUAD, POLICY, now)
     return replace(seen, **changes)
 
@@ -102,6 +121,13 @@ def test_a_plan_records_at_most_one_change_a_legal_move_or_a_clean_up(seen: Obse
         assert record.event.at == seen.now
         if record.event.kind is EventKind.CLEANED:
             assert record.after == clean(record.before, seen.now)
+        elif record.event.kind is EventKind.WARNED:
+            assert record.after == replace(record.before, warned_minutes=record.after.warned_minutes)
+        elif record.event.kind is EventKind.PROGRESS:
+            words, now = record.event.message, seen.now
+            assert record.after == replace(record.before, detail=words, progress=words, progress_at=now)
+        elif record.event.kind is EventKind.WARNING:
+            assert record.after == tell(record.before, record.after.detail)
         else:
             assert is_legal(record.before.status, record.after.status)
 
@@ -184,15 +210,39 @@ def only_record(plan: Plan) -> Record:
 
 
 class TestWaiting:
+    LATER = LookAgain(NOW + POLICY.stale_after)
+
     @pytest.mark.parametrize("status", ["pending", "queued"])
     def test_nothing_is_done_here_for_a_request_that_waits(self, status: str) -> None:
-        assert plan_for(status) == ()
+        assert plan_for(status) == (self.LATER,)
 
     def test_server_left_over_from_an_earlier_placement_goes(self) -> None:
-        assert plan_for("queued", ServerPhase.READY) == (DeleteServer(make_server().reservation_id, "uid-1"),)
+        plan = plan_for("queued", ServerPhase.READY)
+        assert plan == (DeleteServer(make_server().reservation_id, "uid-1"), self.LATER)
 
     def test_server_that_stops_already_is_left_to_it(self) -> None:
-        assert plan_for("queued", ServerPhase.STOPPING) == ()
+        assert plan_for("queued", ServerPhase.STOPPING) == (self.LATER,)
+
+    def test_request_that_admission_forgot_is_driven_and_looked_at_again(self) -> None:
+        forgotten = make_reservation(status=Status.QUEUED, last_queue_update=NOW - POLICY.stale_after)
+        note, drive, look = plan_for("queued", reservation=forgotten)
+        assert isinstance(note, Note)
+        assert (note.after.stale_since, note.after.driven_at) == (NOW, NOW)
+        assert drive == DriveAdmission(forgotten.gpu_type)
+        assert look == LookAgain(NOW + POLICY.drive_every)
+
+    def test_nobody_is_driven_or_given_up_for_the_silence_of_the_cluster(self) -> None:
+        forgotten = make_reservation(
+            status=Status.QUEUED, last_queue_update=NOW - HOUR, stale_since=NOW - HOUR, driven_at=NOW - MINUTE
+        )
+        [look] = plan_for("queued", reservation=forgotten, cluster_answers=False)
+        assert isinstance(look, LookAgain)
+        assert only_record(plan_for("queued", reservation=forgotten)).after.reason is Reason.QUEUE_STALLED
+
+    def test_request_that_waited_too_long_is_cancelled(self) -> None:
+        late = make_reservation().created_at + POLICY.queue_limit
+        record = only_record(plan_for("queued", now=late))
+        assert (record.after.status, record.after.reason) == (Status.CANCELLED, Reason.QUEUED_TOO_LONG)
 
 
 class TestPreparing:
@@ -240,10 +290,37 @@ class TestPreparing:
         assert isinstance(deletion, DeleteServer)
 
     @pytest.mark.parametrize("phase", [None, ServerPhase.STARTING, ServerPhase.UNPLACEABLE], ids=str)
-    def test_start_that_takes_too_long_is_given_up(self, phase: ServerPhase | None) -> None:
+    def test_start_without_progress_is_given_up(self, phase: ServerPhase | None) -> None:
         given_up_at = start_is_given_up_at(make_reservation(status=Status.PREPARING), POLICY)
         record = only_record(plan_for("preparing", phase, given_up_at))
+        assert (record.after.status, record.after.reason) == (Status.FAILED, Reason.START_STALLED)
+
+    def test_start_that_takes_too_long_is_given_up_with_the_words_of_the_cluster(self) -> None:
+        begun = make_reservation(status=Status.PREPARING).placed_at
+        assert begun is not None
+        record = only_record(plan_for("preparing", ServerPhase.STARTING, begun + POLICY.start_limit))
         assert (record.after.status, record.after.reason) == (Status.FAILED, Reason.START_TIMED_OUT)
+        assert WORDS in record.after.detail
+
+    def test_progress_gives_the_start_more_time(self) -> None:
+        late = start_is_given_up_at(make_reservation(status=Status.PREPARING), POLICY) + MINUTE
+        server = make_server(phase=ServerPhase.STARTING, progress="Pulling the image.")
+        record, look = plan_for("preparing", now=late, server=server)
+        assert isinstance(record, Record)
+        assert (record.after.progress, record.after.progress_at) == ("Pulling the image.", late)
+        assert look == LookAgain(late + POLICY.recheck)
+
+    def test_that_a_server_is_there_is_noted_as_progress(self) -> None:
+        placed = make_reservation(status=Status.PREPARING, progress=None)
+        note, look = plan_for("preparing", ServerPhase.STARTING, reservation=placed)
+        assert isinstance(note, Note)
+        assert (note.after.progress, note.after.progress_at) == ("", NOW)
+        assert note.after.detail == placed.detail
+        assert look == self.SOON
+
+    def test_nothing_is_given_up_while_the_cluster_is_silent(self) -> None:
+        late = NOW + 5 * HOUR
+        assert plan_for("preparing", now=late, cluster_answers=False) == (LookAgain(late + POLICY.recheck),)
 
     def test_server_that_answers_at_the_last_moment_wins_over_the_time_limit(self) -> None:
         record = only_record(plan_for("preparing", ServerPhase.READY, NOW + 5 * HOUR))
@@ -255,10 +332,20 @@ class TestPreparing:
         assert plan == (LookAgain(given_up_at),)
 
 
+def warned(minutes: int, **changes: Any) -> Reservation:
+    """Active, warned for the last time so many minutes before its end, and everybody knows."""
+    reservation = make_reservation(status=Status.ACTIVE, warned_minutes=minutes, **changes)
+    return replace(reservation, told_notices=tuple(notice.key for notice in list_notices(reservation)))
+
+
 class TestActive:
-    @pytest.mark.parametrize("moment", ["before its end", "in grace"])
-    def test_running_server_is_left_alone_until_grace_is_over(self, moment: str) -> None:
-        plan = plan_for("active", ServerPhase.READY, MOMENTS[moment])
+    def test_running_server_is_left_alone_until_its_first_warning(self) -> None:
+        assert plan_for("active", ServerPhase.READY) == (LookAgain(NOW + HOUR - 30 * MINUTE),)
+
+    @pytest.mark.parametrize("minutes", [10, 1])
+    def test_next_look_after_the_last_warning_is_when_grace_is_over(self, minutes: int) -> None:
+        told = warned(5)
+        plan = plan_for("active", ServerPhase.READY, NOW + HOUR - minutes * MINUTE, reservation=told)
         assert plan == (LookAgain(NOW + HOUR + POLICY.grace),)
 
     def test_time_that_is_up_ends_it_and_then_takes_the_server(self) -> None:
@@ -282,6 +369,125 @@ class TestActive:
             record.after.detail
             == "The dev server stopped running and could not be brought back. The cluster's words."
         )
+
+
+class TestWarning:
+    @pytest.mark.parametrize("minutes", [30, 15, 5])
+    def test_warning_is_recorded_when_it_is_due_and_told_after_that(self, minutes: int) -> None:
+        due = NOW + HOUR - minutes * MINUTE
+        record = only_record(plan_for("active", ServerPhase.READY, due))
+        assert (record.event.kind, record.after.warned_minutes) == (EventKind.WARNED, minutes)
+        telling, note = plan_for("active", ServerPhase.READY, due, reservation=record.after)
+        assert isinstance(telling, Tell)
+        assert [notice.file_name for notice in telling.notices] == [f"WARN_EXPIRES_IN_{minutes}MIN.txt"]
+        assert telling.notices[0].text == record.event.message
+        assert isinstance(note, Note)
+        [look] = plan_for("active", ServerPhase.READY, due, reservation=note.after)
+        assert isinstance(look, LookAgain)
+
+    @pytest.mark.parametrize("phase", [None, ServerPhase.READY], ids=str)
+    def test_warning_is_recorded_in_time_though_the_cluster_is_silent(
+        self, phase: ServerPhase | None
+    ) -> None:
+        record = only_record(plan_for("active", phase, NOW + HOUR - MINUTE, cluster_answers=False))
+        assert record.after.warned_minutes == 5
+
+    def test_server_that_does_not_answer_is_told_when_it_does(self) -> None:
+        untold = replace(warned(5), told_notices=())
+        at = NOW + HOUR - MINUTE
+        assert plan_for("active", ServerPhase.STARTING, at, reservation=untold) == (
+            LookAgain(NOW + HOUR + POLICY.grace),
+        )
+
+    def test_notices_of_whoever_had_the_home_before_are_cleared_at_the_start(self) -> None:
+        fresh = make_reservation(status=Status.ACTIVE)
+        telling, note = plan_for("active", ServerPhase.READY, reservation=fresh)
+        assert telling == Tell(fresh.id, "uid-1", ())
+        assert note == Note(replace(fresh, told_notices=()))
+
+    def test_kill_for_want_of_memory_is_counted_dated_and_told(self) -> None:
+        server = make_server(oom_kills=2, last_oom_at=NOW)
+        record = only_record(plan_for("active", server=server))
+        assert record.event.kind is EventKind.OUT_OF_MEMORY
+        assert (record.after.oom_count, record.after.last_oom_at) == (2, NOW)
+        telling, _ = plan_for("active", server=server, reservation=record.after)
+        assert isinstance(telling, Tell)
+        assert [notice.file_name for notice in telling.notices] == ["OOM_DETECTED.txt"]
+
+
+class TestSilentCluster:
+    @pytest.mark.parametrize("minutes", [0, 20])
+    def test_active_reservation_is_not_lost_because_nobody_answers(self, minutes: int) -> None:
+        assert not records(plan_for("active", now=NOW + minutes * MINUTE, cluster_answers=False))
+
+    def test_its_time_ends_all_the_same(self) -> None:
+        record = only_record(plan_for("active", now=MOMENTS["after grace"], cluster_answers=False))
+        assert record.after.status is Status.EXPIRED
+
+    def test_it_can_be_cancelled(self) -> None:
+        plan = plan_for("active", cluster_answers=False, operations=(make_cancel(),))
+        assert only_record(plan).after.status is Status.CANCELLED
+
+    def test_nothing_counts_as_clean_before_the_cluster_says_so(self) -> None:
+        assert plan_for("expired", cluster_answers=False) == (LookAgain(NOW + POLICY.recheck),)
+
+
+class TestExtension:
+    LATE = NOW + HOUR + POLICY.grace
+
+    @pytest.mark.parametrize("moment", MOMENTS)
+    def test_extension_wins_over_the_end_also_in_grace_and_at_its_very_end(self, moment: str) -> None:
+        """Whoever writes `expired` has seen every operation that was accepted before."""
+        asked = make_extension(HOUR)
+        record = only_record(plan_for("active", ServerPhase.READY, MOMENTS[moment], operations=(asked,)))
+        assert (record.event.kind, record.after.expires_at) == (EventKind.EXTENDED, NOW + 2 * HOUR)
+        assert [outcome.status for outcome in record.outcomes] == [OperationStatus.DONE]
+
+    def test_extension_clears_the_warnings_and_their_files(self) -> None:
+        before = warned(5, extension_error="Too long.")
+        at = NOW + HOUR - MINUTE
+        record = only_record(
+            plan_for("active", ServerPhase.READY, at, reservation=before, operations=(make_extension(HOUR),))
+        )
+        assert (record.after.warned_minutes, record.after.extension_error) == (None, "")
+        telling, _ = plan_for("active", ServerPhase.READY, at, reservation=record.after)
+        assert telling == Tell(before.id, "uid-1", ())
+
+    def test_extension_that_is_to_wait_holds_the_end_off(self) -> None:
+        """Asked for in the last moment by a client that wants to see the old end first."""
+        asked = make_extension(HOUR, not_before=self.LATE + 2 * SECOND)
+        assert plan_for("active", ServerPhase.READY, self.LATE, operations=(asked,)) == (
+            LookAgain(self.LATE + 2 * SECOND),
+        )
+        then = self.LATE + 2 * SECOND
+        record = only_record(plan_for("active", ServerPhase.READY, then, operations=(asked,)))
+        assert record.after.expires_at == NOW + 2 * HOUR
+
+    def test_extensions_are_carried_out_one_by_one(self) -> None:
+        asked = (make_extension(HOUR, number=1), make_extension(HOUR, number=2))
+        record = only_record(plan_for("active", ServerPhase.READY, operations=asked))
+        assert [outcome.operation_id for outcome in record.outcomes] == ["extension-1"]
+
+    def test_too_long_extension_fails_with_what_is_left_and_changes_no_end(self) -> None:
+        asked = make_extension(48 * HOUR)
+        record = only_record(plan_for("active", ServerPhase.READY, operations=(asked,)))
+        [outcome] = record.outcomes
+        assert (outcome.status, record.event.kind) == (OperationStatus.FAILED, EventKind.EXTENSION_REFUSED)
+        assert "47 hours" in outcome.error
+        assert record.after == replace(record.before, extension_error=outcome.error)
+
+    @pytest.mark.parametrize("not_before", [None, NOW + HOUR], ids=["at once", "later"])
+    def test_extension_of_what_has_ended_fails_and_is_settled(self, not_before: datetime | None) -> None:
+        asked = make_extension(HOUR, not_before=not_before)
+        settled = plan_for(CLEANED, operations=(asked,))[0]
+        assert isinstance(settled, SettleOperations)
+        assert [outcome.status for outcome in settled.outcomes] == [OperationStatus.FAILED]
+
+    def test_cancel_wins_over_an_extension(self) -> None:
+        asked = (make_extension(HOUR), make_cancel())
+        record = only_record(plan_for("active", ServerPhase.READY, operations=asked))
+        assert record.after.status is Status.CANCELLED
+        assert [outcome.status for outcome in record.outcomes] == ["failed", "done"]
 
 
 GANG_NODES = (NodeName("a"), NodeName("b"))
@@ -313,7 +519,7 @@ class TestGangs:
         members = seen.server.members if seen.server else ()
         answers = [member.phase is ServerPhase.READY for member in members]
         became_active = any(
-            record.after.status is Status.ACTIVE for record in records(plan_reservation(seen))
+            record.event.kind is EventKind.ACTIVE for record in records(plan_reservation(seen))
         )
         assert became_active == (
             seen.reservation.status is Status.PREPARING and len(answers) == 2 and all(answers)
@@ -325,7 +531,7 @@ class TestGangs:
     ) -> None:
         seen = observe_gang(Status.ACTIVE, phases)
         is_hurt = None in phases or ServerPhase.FAILED in phases
-        assert bool(records(plan_reservation(seen))) == is_hurt
+        assert any(record.after.is_ended for record in records(plan_reservation(seen))) == is_hurt
 
     @pytest.mark.parametrize("seen", GANGS)
     def test_end_of_a_gang_takes_whatever_is_left_of_it_unless_all_of_it_stops(
@@ -429,6 +635,97 @@ class TestDefect:
     def test_repeated_error_of_ours_never_overwrites_an_end(self, status: Status) -> None:
         with pytest.raises(IllegalMove):
             end_with_defect(make_reservation(status=status), NOW)
+
+
+class TestWhatTheClusterSays:
+    """Causes, warnings and progress of a server, and the address that goes with a placement."""
+
+    @pytest.mark.parametrize(
+        "cause, reason",
+        [
+            (Cause.IMAGE, Reason.IMAGE_UNAVAILABLE),
+            (Cause.OUT_OF_MEMORY, Reason.OUT_OF_MEMORY),
+            (None, Reason.START_FAILED),
+        ],
+    )
+    def test_a_start_fails_for_the_reason_that_the_cluster_gives(
+        self, cause: Cause | None, reason: Reason
+    ) -> None:
+        server = make_server(phase=ServerPhase.FAILED, cause=cause, detail="Words.")
+        (record, deletion) = plan_reservation(observe("preparing", None, server=server))
+        assert isinstance(record, Record)
+        assert (record.after.status, record.after.reason) == (Status.FAILED, reason)
+        assert record.after.detail.endswith("Words.")
+        assert isinstance(deletion, DeleteServer)
+
+    @pytest.mark.parametrize("cause", [Cause.NODE_LOST, Cause.EVICTED])
+    def test_a_start_on_an_unfit_node_goes_back_to_the_queue(self, cause: Cause) -> None:
+        server = make_server(phase=ServerPhase.FAILED, cause=cause)
+        (record,) = records(plan_reservation(observe("preparing", None, server=server)))
+        assert (record.after.status, record.after.reason) == (Status.QUEUED, Reason.PLACEMENT_LOST)
+
+    @pytest.mark.parametrize(
+        "cause, reason",
+        [
+            (Cause.NODE_LOST, Reason.NODE_LOST),
+            (Cause.EVICTED, Reason.EVICTED),
+            (None, Reason.SERVER_FAILED),
+        ],
+    )
+    def test_a_running_server_ends_for_the_reason_that_the_cluster_gives(
+        self, cause: Cause | None, reason: Reason
+    ) -> None:
+        server = make_server(phase=ServerPhase.FAILED, cause=cause)
+        (record,) = records(plan_reservation(observe("active", None, server=server)))
+        assert (record.after.status, record.after.reason) == (Status.FAILED, reason)
+
+    def test_a_server_that_went_with_its_node_is_not_said_to_have_been_deleted(self) -> None:
+        (record,) = records(plan_reservation(observe("active", None, has_node=False)))
+        assert record.after.reason is Reason.NODE_LOST
+
+    def test_a_server_that_crashes_before_it_answered_has_failed(self) -> None:
+        (record,) = records(plan_reservation(observe("preparing", ServerPhase.CRASHING)))
+        assert (record.after.status, record.after.reason) == (Status.FAILED, Reason.START_FAILED)
+
+    def test_a_server_with_work_in_it_that_crashes_is_warned_about_and_kept(self) -> None:
+        (record,) = records(plan_reservation(observe("active", ServerPhase.CRASHING)))
+        assert (record.after.status, record.event.kind) == (Status.ACTIVE, EventKind.WARNING)
+
+    def test_a_warning_is_told_once_and_so_is_its_end(self) -> None:
+        warned = make_server(warning="The node is silent.")
+        seen = observe("active", None, server=warned)
+        (record,) = records(plan_reservation(seen))
+        assert record.event.kind is EventKind.WARNING
+        assert record.event.message == "The node is silent."
+        again = replace(seen, reservation=record.after)
+        assert records(plan_reservation(again)) == []
+        (over,) = records(plan_reservation(replace(again, server=make_server())))
+        assert over.after.detail == ANSWERS
+        assert records(plan_reservation(replace(again, reservation=over.after, server=make_server()))) == []
+
+    def test_progress_is_told_once(self) -> None:
+        seen = observe(
+            "preparing", None, server=make_server(phase=ServerPhase.STARTING, progress="Fetching.")
+        )
+        (record,) = records(plan_reservation(seen))
+        assert (record.event.kind, record.after.detail) == (EventKind.PROGRESS, "Fetching.")
+        assert records(plan_reservation(replace(seen, reservation=record.after))) == []
+
+    def test_the_address_of_a_placement_goes_before_the_placement_is_given_up(self) -> None:
+        placed = make_reservation(status=Status.PREPARING, port_slot="slot-1")
+        seen = replace(observe("preparing", ServerPhase.UNPLACEABLE), reservation=placed)
+        deletion, discarding, record = plan_reservation(seen)
+        assert isinstance(deletion, DeleteServer)
+        assert discarding == DiscardPortSlot("slot-1")
+        assert isinstance(record, Record)
+        assert record.after.port_slot == ""
+
+    def test_the_address_goes_before_a_reservation_is_clean(self) -> None:
+        ended = make_reservation(status=Status.CANCELLED, port_slot="slot-1")
+        discarding, record = plan_reservation(replace(observe("cancelled", None), reservation=ended))
+        assert discarding == DiscardPortSlot("slot-1")
+        assert isinstance(record, Record)
+        assert record.event.kind is EventKind.CLEANED
 
 
 class TestDisk:

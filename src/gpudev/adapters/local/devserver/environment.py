@@ -86,7 +86,7 @@ def _caches(account: Account) -> Mapping[str, str]:
 
 def _thread_counts(record: Record, cores: int) -> Mapping[str, str]:
     """As many threads as the share allows: libraries that count the machine's cores take too many."""
-    threads = max(1, min(record.spec.share.cpu_limit, cores))
+    threads = max(1, int(min(record.spec.share.cpu_limit, cores)))
     return dict.fromkeys(_THREAD_COUNTS, str(threads))
 
 

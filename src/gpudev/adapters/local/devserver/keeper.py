@@ -25,7 +25,7 @@ from gpudev.adapters.local.devserver.greeting import compose_greeting
 from gpudev.adapters.local.devserver.homes import prepare_home, prepare_workspace
 from gpudev.adapters.local.devserver.order import SERVING, OrderDescriptors, StartOrder
 from gpudev.adapters.local.devserver.sessions import SessionSettings
-from gpudev.adapters.local.disks.folders import home_of_volume
+from gpudev.adapters.local.disks.homes import find_home
 from gpudev.adapters.local.ending import end_server
 from gpudev.adapters.local.processes import linux
 from gpudev.adapters.local.processes.descendants import end_descendants
@@ -55,7 +55,7 @@ def keep(order: StartOrder, descriptors: OrderDescriptors) -> int:
     record = files.find_record()
     if record is None:
         raise Defect(f"There is no record of the dev server {order.key}.")
-    home = _choose_home(order, record, records)
+    home = find_home(order.state_dir, record)
     if order.isolation is Isolation.BUBBLEWRAP:
         return _keep_sandboxed(order, descriptors, record, files, home)
     return _keep_plain(descriptors, record, files, home)
@@ -113,12 +113,6 @@ def _keep_plain(descriptors: OrderDescriptors, record: Record, files: ServerFile
     finally:
         end_descendants(keeper)
     return 0
-
-
-def _choose_home(order: StartOrder, record: Record, records: Records) -> Path:
-    """The disk's, or one of this server's own."""
-    disk = record.home
-    return home_of_volume(order.state_dir, disk.volume_id) if disk else records.home_of(order.key)
 
 
 class _Gate:

@@ -38,6 +38,25 @@ def list_gpus() -> tuple[DetectedGpu, ...]:
         return ()
 
 
+@dataclass(frozen=True, slots=True)
+class GpuUse:
+    percent: float
+    """Of the last moments in which something ran on it."""
+    memory_percent: float
+
+
+def find_use(uuid: str) -> GpuUse | None:
+    """What the driver says of one GPU now; None if it does not say."""
+    try:
+        with _nvml():
+            device = pynvml.nvmlDeviceGetHandleByUUID(uuid)
+            percent = pynvml.nvmlDeviceGetUtilizationRates(device).gpu
+            memory = pynvml.nvmlDeviceGetMemoryInfo(device)
+            return GpuUse(float(percent), 100 * memory.used / memory.total)
+    except pynvml.NVMLError:
+        return None
+
+
 def model_words(product: str) -> tuple[str, ...]:
     """A product's name in lower-case words, without the vendor's: ("h100", "80gb", "hbm3")."""
     words = re.findall(r"[a-z0-9]+", product.lower())

@@ -6,6 +6,9 @@ SELECT pg_advisory_xact_lock(hashtext('gpu-dev admission'), hashtext($1));
 SELECT * FROM reservation_rows
 WHERE gpu_type = $1 AND cleaned_at IS NULL AND (node_name IS NOT NULL OR status IN ('pending', 'queued'));
 
+-- name: list_port_slots
+SELECT port_slot FROM reservations WHERE port_slot IS NOT NULL AND cleaned_at IS NULL;
+
 -- name: set_queue_places
 WITH placed AS (
     UPDATE reservations
@@ -17,6 +20,9 @@ WITH placed AS (
     RETURNING reservations.reservation_id
 )
 SELECT pg_notify('gpu_dev_event', reservation_id::text) FROM placed;
+
+-- name: wake
+SELECT pg_notify('gpu_dev_admission', $1);
 
 -- name: list_waiting_types
 SELECT DISTINCT gpu_type FROM reservations

@@ -32,3 +32,10 @@ SELECT caller.user_id AS caller_id, caller.username AS caller_name, caller.is_ac
 FROM callers caller LEFT JOIN availability_rows room ON true
 WHERE caller.key_hash = $1 AND caller.expires_at > $2
 ORDER BY room.gpu_type;
+
+-- name: set_capacity
+UPDATE gpu_types
+SET desired_capacity = c.desired, running_instances = c.running, last_availability_update = $4,
+    last_availability_updated_by = $5
+FROM unnest($1::text[], $2::integer[], $3::integer[]) AS c (gpu_type, desired, running)
+WHERE gpu_types.gpu_type = c.gpu_type;

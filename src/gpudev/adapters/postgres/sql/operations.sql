@@ -1,10 +1,15 @@
+-- An id that is there already is the same request once more, and so is one that comes at the same moment.
 -- name: request
-WITH noticed AS (
-    UPDATE reservations SET version = version + 1, next_turn_at = $4 WHERE reservation_id = $2
+WITH requested AS (
+    INSERT INTO operations (operation_id, reservation_id, kind, requested_at, is_by_admin, length, not_before,
+                            reason)
+    VALUES ($1, $2, $3, $4, $6, $7, $8, $9)
+    ON CONFLICT (operation_id) DO NOTHING
     RETURNING reservation_id
-), requested AS (
-    INSERT INTO operations (operation_id, reservation_id, kind, requested_at, is_by_admin)
-    SELECT $1, reservation_id, $3, $4, $6 FROM noticed
+), noticed AS (
+    UPDATE reservations r SET version = r.version + 1, next_turn_at = $4
+    FROM requested WHERE r.reservation_id = requested.reservation_id
+    RETURNING r.reservation_id
 ), audited AS (
     INSERT INTO audit_entries (username, action, target, address, outcome, detail)
     SELECT a.username, a.action, a.target, a.address, a.outcome, a.detail

@@ -4,11 +4,11 @@
 -- name: submit
 WITH wanted AS (
     INSERT INTO disks (disk_id, user_id, name, size_gb, created_at, state)
-    SELECT $16, $2, $17, $18, $10, 'available'
-    WHERE $17::text IS NOT NULL
-      AND NOT ($19::text IS NOT NULL AND EXISTS (
+    SELECT $17, $2, $18, $19, $10, 'available'
+    WHERE $18::text IS NOT NULL
+      AND NOT ($20::text IS NOT NULL AND EXISTS (
           SELECT FROM disks d JOIN reservations r USING (disk_id)
-          WHERE d.user_id = $2 AND d.name = $17 AND d.state NOT IN ('soft_deleted', 'purging', 'purged')
+          WHERE d.user_id = $2 AND d.name = $18 AND d.state NOT IN ('soft_deleted', 'purging', 'purged')
             AND r.status IN ('pending', 'queued', 'preparing', 'active')))
     ON CONFLICT (user_id, name) WHERE state NOT IN ('soft_deleted', 'purging', 'purged')
     DO UPDATE SET version = disks.version + 1
@@ -16,11 +16,11 @@ WITH wanted AS (
 ), submitted AS (
     INSERT INTO reservations (reservation_id, user_id, name, gpu_type, gpu_count, duration, env_vars,
                               ssh_public_keys, cli_version, created_at, status, detail, last_updated,
-                              next_turn_at, event_count, github_user, warning, disk_id, disk_name,
-                              node_count)
+                              next_turn_at, event_count, github_user, warning, node_count, image, disk_id,
+                              disk_name)
     SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'pending', $11, $10, $10, 1, $12,
-           CASE WHEN $17 IS NOT NULL AND w.disk_id IS NULL THEN concat_ws(' ', nullif($13, ''), $19) ELSE $13 END,
-           w.disk_id, coalesce(w.name, ''), $15
+           CASE WHEN $18 IS NOT NULL AND w.disk_id IS NULL THEN concat_ws(' ', nullif($13, ''), $20) ELSE $13 END,
+           $15, $16, w.disk_id, coalesce(w.name, '')
     FROM (SELECT) one LEFT JOIN wanted w ON true
     RETURNING reservation_id, gpu_type, disk_id, disk_name, warning
 ), told AS (
@@ -161,6 +161,12 @@ SELECT number, kind, reason, message, at, elapsed FROM reservation_events
 WHERE reservation_id = $1 AND number > $2
 ORDER BY number;
 
+-- name: list_active
+SELECT * FROM reservation_rows WHERE status = 'active' AND cleaned_at IS NULL ORDER BY reservation_id;
+
+-- name: wake
+SELECT pg_notify('gpu_dev_turn', $1);
+
 -- name: count_live
 SELECT status, count(*) AS reservations, sum(gpu_count) AS gpus FROM reservations
 WHERE cleaned_at IS NULL AND status IN ('pending', 'queued', 'preparing', 'active')
@@ -183,25 +189,36 @@ SELECT r.*, claimed.defects,
        ARRAY(SELECT o.requested_at FROM operations o
              WHERE o.reservation_id = $1 AND o.status = 'requested' ORDER BY o.requested_at) AS operation_times,
        ARRAY(SELECT o.is_by_admin FROM operations o
-             WHERE o.reservation_id = $1 AND o.status = 'requested' ORDER BY o.requested_at) AS operations_by_admin
+             WHERE o.reservation_id = $1 AND o.status = 'requested' ORDER BY o.requested_at) AS operation_admins,
+       ARRAY(SELECT o.length FROM operations o
+             WHERE o.reservation_id = $1 AND o.status = 'requested' ORDER BY o.requested_at) AS operation_lengths,
+       ARRAY(SELECT o.not_before FROM operations o
+             WHERE o.reservation_id = $1 AND o.status = 'requested' ORDER BY o.requested_at) AS operation_waits,
+       ARRAY(SELECT o.reason FROM operations o
+             WHERE o.reservation_id = $1 AND o.status = 'requested' ORDER BY o.requested_at) AS operation_reasons
 FROM claimed JOIN reservation_rows r USING (reservation_id);
 
 -- The guarded write: nothing happens unless the row is still the one that was read, and, where a lease
--- is given, still leased by the writer.
+-- is given, still leased by the writer. $28 has the columns that `recording.MARKS` names.
 -- name: record
 WITH changed AS (
-    UPDATE reservations
+    UPDATE reservations r
     SET status = $4, reason = $5, detail = $6, node_name = $7, node_ip = $8, node_port = $9,
         ssh_host_keys = $10, placed_at = $11, launched_at = $12, expires_at = $13, reservation_ended = $14,
         cancelled_at = $15, cleaned_at = $16, queue_position = $17, estimated_start_at = $18,
         ebs_volume_id = CASE WHEN $4 = 'active'
-                        THEN (SELECT d.ebs_volume_id FROM disks d WHERE d.disk_id = reservations.disk_id)
-                        ELSE ebs_volume_id END,
-        other_members = $27, last_updated = $19::timestamptz,
+                        THEN (SELECT d.ebs_volume_id FROM disks d WHERE d.disk_id = r.disk_id)
+                        ELSE r.ebs_volume_id END,
+        other_members = $27, port_slot = $29, last_updated = $19::timestamptz,
         next_turn_at = CASE WHEN $16::timestamptz IS NULL THEN $19::timestamptz END,
-        version = version + 1, event_count = event_count + 1
-    WHERE reservation_id = $1 AND version = $2 AND ($3::uuid IS NULL OR lease_token = $3)
-    RETURNING reservation_id, gpu_type, version, event_count
+        version = r.version + 1, event_count = r.event_count + 1,
+        warned_minutes = m.warned_minutes, extension_error = m.extension_error, oom_count = m.oom_count,
+        last_oom_at = m.last_oom_at, told_notices = m.told_notices, progress = m.progress,
+        progress_at = m.progress_at, stale_since = m.stale_since, driven_at = m.driven_at,
+        kept_until = m.kept_until, idle_warned_at = m.idle_warned_at, idle_warning = m.idle_warning
+    FROM jsonb_populate_record(NULL::reservations, $28) m
+    WHERE r.reservation_id = $1 AND r.version = $2 AND ($3::uuid IS NULL OR r.lease_token = $3)
+    RETURNING r.reservation_id, r.gpu_type, r.version, r.event_count
 ), told AS (
     INSERT INTO reservation_events (reservation_id, number, kind, reason, message, at, elapsed)
     SELECT reservation_id, event_count, $20, $21, $22, $19::timestamptz,
@@ -223,6 +240,20 @@ SELECT version,
        CASE WHEN $3::uuid IS NULL THEN pg_notify('gpu_dev_turn', reservation_id::text) END,
        CASE WHEN $26::boolean THEN pg_notify('gpu_dev_admission', gpu_type) END
 FROM changed;
+
+-- name: note
+WITH noted AS (
+    UPDATE reservations r
+    SET detail = $4,
+        warned_minutes = m.warned_minutes, extension_error = m.extension_error, oom_count = m.oom_count,
+        last_oom_at = m.last_oom_at, told_notices = m.told_notices, progress = m.progress,
+        progress_at = m.progress_at, stale_since = m.stale_since, driven_at = m.driven_at,
+        kept_until = m.kept_until, idle_warned_at = m.idle_warned_at, idle_warning = m.idle_warning
+    FROM jsonb_populate_record(NULL::reservations, $5) m
+    WHERE r.reservation_id = $1 AND r.version = $2 AND r.lease_token = $3
+    RETURNING r.reservation_id
+)
+SELECT reservation_id, pg_notify('gpu_dev_event', reservation_id::text) FROM noted;
 
 -- name: release
 UPDATE reservations
@@ -253,6 +284,9 @@ SELECT reservation_id FROM reservations
 WHERE next_turn_at <= $1 AND (lease_until IS NULL OR lease_until <= clock_timestamp())
 ORDER BY next_turn_at
 LIMIT $2;
+
+-- name: list_unfinished
+SELECT reservation_id FROM reservations WHERE reservation_id = ANY ($1::uuid[]) AND cleaned_at IS NULL;
 
 -- name: find_next_turn
 SELECT min(greatest(next_turn_at, lease_until)) FROM reservations

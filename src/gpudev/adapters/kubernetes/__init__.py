@@ -1,0 +1,1 @@
+"""Dev servers as pods of a Kubernetes cluster."""

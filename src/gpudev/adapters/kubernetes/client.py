@@ -1,0 +1,263 @@
+"""The Kubernetes API: objects in and out as JSON, with the errors of our own tree.
+
+lightkube knows how to find and prove oneself to a cluster; what it sends has no preconditions and no
+bookmarks, so the requests are made here. A call that fails for a reason of the cluster's is tried again a few
+times and then raises `ClusterUnavailable`: an unanswered call says nothing about what is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx2
+import orjson
+from lightkube.config.client_adapter import user_auth, verify_cluster
+from lightkube.config.kubeconfig import KubeConfig, SingleConfig
+from lightkube.core.exceptions import ConfigError
+
+from gpudev.adapters.kubernetes.labels import FIELD_MANAGER, Json
+from gpudev.domain.errors import ClusterUnavailable, Defect, Invalid
+
+_TRIES = 4
+_FIRST_PAUSE = 0.1
+_TIMEOUT = httpx2.Timeout(10.0)
+_LIMITS = httpx2.Limits(max_connections=100, max_keepalive_connections=50)
+_WATCH_SECONDS = 300
+_SILENCE_SECONDS = 100.0
+"""A watch says something at least every minute, if only a bookmark; one that does not is begun anew."""
+
+_UNAVAILABLE = frozenset({408, 429, 500, 502, 503, 504})
+_NOT_ALLOWED = frozenset({401, 403})
+_BAD_REQUEST = 400
+_NOT_FOUND = 404
+_CONFLICT = 409
+_GONE = 410
+_TOO_LARGE = 504
+
+
+class AlreadyExists(Exception):
+    """Something bears that name already."""
+
+
+class Refused(Exception):
+    """The API understood and will not do it, now or ever; its words."""
+
+
+class Expired(Exception):
+    """A watch cannot go on from where it was: everything has to be listed again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One collection of the API; `namespace` is empty where its objects have none, or all are meant."""
+
+    group: str
+    plural: str
+    namespace: str = ""
+
+    @property
+    def path(self) -> str:
+        inside = f"/namespaces/{self.namespace}" if self.namespace else ""
+        return f"/{self.group}{inside}/{self.plural}"
+
+
+class KubernetesClient:
+    def __init__(self, http: httpx2.AsyncClient) -> None:
+        self._http = http
+
+    async def find(self, kind: Kind, name: str) -> Json | None:
+        """A fresh read; None only if the API itself says that there is none."""
+        answer = await self._send("GET", f"{kind.path}/{name}")
+        return None if answer.status_code == _NOT_FOUND else _read(answer)
+
+    async def create(self, kind: Kind, manifest: Json) -> Json:
+        """`AlreadyExists` if the name is taken, perhaps by a try of ours whose answer was lost."""
+        answer = await self._send("POST", kind.path, {"fieldManager": FIELD_MANAGER}, manifest)
+        if answer.status_code == _CONFLICT:
+            raise AlreadyExists(manifest["metadata"]["name"])
+        return _read(answer)
+
+    async def apply(self, kind: Kind, manifest: Json) -> Json:
+        """Server-side apply: for what is configuration of ours, and may be there in an older form."""
+        path = f"{kind.path}/{manifest['metadata']['name']}"
+        parameters = {"fieldManager": FIELD_MANAGER, "force": "true"}
+        answer = await self._send("PATCH", path, parameters, manifest, "application/apply-patch+yaml")
+        return _read(answer)
+
+    async def delete(self, kind: Kind, name: str, uid: str, *, at_once: bool = False) -> Json | None:
+        """Delete this very object; what is left of it, or None if it is gone or another has the name."""
+        body: Json = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": uid}}
+        if at_once:
+            body["gracePeriodSeconds"] = 0
+        answer = await self._send("DELETE", f"{kind.path}/{name}", content=body)
+        return None if answer.status_code in {_NOT_FOUND, _CONFLICT} else _read(answer)
+
+    async def list_all(self, kind: Kind) -> tuple[list[Json], str]:
+        """All objects, and the version of the collection from which a watch can go on."""
+        answer = _read(await self._send("GET", kind.path))
+        return answer["items"], answer["metadata"]["resourceVersion"]
+
+    async def watch(self, kind: Kind, version: str) -> AsyncIterator[tuple[str, Json]]:
+        """What happens from that version on, until the connection ends; `Expired` if it is too old."""
+        parameters = {
+            "watch": "true",
+            "resourceVersion": version,
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(_WATCH_SECONDS),
+        }
+        timeout = httpx2.Timeout(10.0, read=_SILENCE_SECONDS)
+        async with self._stream(kind.path, parameters, timeout) as answer:
+            async for line in answer.aiter_lines():
+                event = _read_event(line)
+                if event["type"] == "ERROR":
+                    raise _watch_error(event["object"])
+                yield event["type"], event["object"]
+
+    async def read_log(self, kind: Kind, name: str, parameters: Mapping[str, str]) -> AsyncIterator[bytes]:
+        """`Refused` as long as the container has not started."""
+        timeout = httpx2.Timeout(10.0, read=None)
+        async with self._stream(f"{kind.path}/{name}/log", parameters, timeout) as answer:
+            async for chunk in answer.aiter_bytes():
+                yield chunk
+
+    @asynccontextmanager
+    async def _stream(
+        self, path: str, parameters: Mapping[str, str], limits: httpx2.Timeout
+    ) -> AsyncIterator[httpx2.Response]:
+        try:
+            async with self._http.stream("GET", path, params=parameters, timeout=limits) as answer:
+                if answer.status_code in {_GONE, _TOO_LARGE}:
+                    raise Expired
+                if answer.is_error:
+                    await answer.aread()
+                    if answer.status_code == _BAD_REQUEST:
+                        raise Refused(_message_of(answer))
+                    _check(answer)
+                yield answer
+        except httpx2.ReadTimeout as error:
+            # Not even a bookmark: whoever answered may not know of the version that we have heard of.
+            raise Expired("nothing was heard for too long") from error
+        except httpx2.TransportError as error:
+            raise _unavailable(str(error) or type(error).__name__) from error
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        parameters: Mapping[str, str] | None = None,
+        content: Json | None = None,
+        content_type: str = "application/json",
+    ) -> httpx2.Response:
+        """The answer, also one that refuses; only a cluster that does not answer is an error here."""
+        reason = ""
+        for tries in range(_TRIES):
+            if tries:
+                await asyncio.sleep(_pause_after(tries))
+            try:
+                answer = await self._http.request(
+                    method,
+                    path,
+                    params=parameters,
+                    content=orjson.dumps(content) if content is not None else None,
+                    headers={"Content-Type": content_type},
+                )
+            except httpx2.TransportError as error:
+                reason = str(error) or type(error).__name__
+                continue
+            if answer.status_code not in _UNAVAILABLE:
+                return answer
+            reason = _message_of(answer)
+        raise _unavailable(reason)
+
+
+@asynccontextmanager
+async def connect(kubeconfig: str) -> AsyncIterator[KubernetesClient]:
+    config = read_kubeconfig(kubeconfig)
+    if config.user is None:
+        raise _bad_kubeconfig("names no user.")
+    http = httpx2.AsyncClient(
+        base_url=config.cluster.server,
+        verify=verify_cluster(config.cluster, config.user, config.abs_file),
+        auth=user_auth(config.user),
+        timeout=_TIMEOUT,
+        limits=_LIMITS,
+    )
+    async with http:
+        yield KubernetesClient(http)
+
+
+def read_kubeconfig(path: str) -> SingleConfig:
+    """The current context of a file; without one of the service account, `$KUBECONFIG` or the user."""
+    try:
+        config = (KubeConfig.from_file(path) if path else KubeConfig.from_env()).get()
+    except (ConfigError, KeyError, OSError) as error:
+        raise _bad_kubeconfig(f"cannot be used: {error}.") from error
+    if config is None:
+        raise _bad_kubeconfig("has no current context.")
+    return config
+
+
+def _bad_kubeconfig(what: str) -> Invalid:
+    return Invalid(
+        f"The kubeconfig {what}",
+        hint="Set KUBECONFIG or GPU_DEV_KUBERNETES_KUBECONFIG to one that kubectl can use.",
+        code="bad_kubeconfig",
+    )
+
+
+def _read(answer: httpx2.Response) -> Json:
+    _check(answer)
+    value: Json = orjson.loads(answer.content)
+    return value
+
+
+def _check(answer: httpx2.Response) -> None:
+    status = answer.status_code
+    if status in _UNAVAILABLE or status in {_NOT_FOUND, _CONFLICT}:
+        raise _unavailable(_message_of(answer))
+    if status in _NOT_ALLOWED:
+        raise ClusterUnavailable(
+            f"The cluster does not let us: {_message_of(answer)}.",
+            hint="Give the service account the roles in deploy/kubernetes/rbac.yaml.",
+        )
+    if answer.is_error:
+        raise Defect(f"The cluster refuses what we sent ({status}): {_message_of(answer)}.")
+
+
+def _read_event(line: str) -> Json:
+    try:
+        event: Json = orjson.loads(line)
+    except orjson.JSONDecodeError as error:
+        raise _unavailable("a watch was cut off in the middle of a line") from error
+    return event
+
+
+def _watch_error(status: Json) -> Exception:
+    """A watch that has begun tells of its end in an event."""
+    code, message = status.get("code"), str(status.get("message", ""))
+    if code in {_GONE, _TOO_LARGE}:
+        return Expired(message)
+    return _unavailable(message)
+
+
+def _message_of(answer: httpx2.Response) -> str:
+    try:
+        content: Any = orjson.loads(answer.content)
+    except orjson.JSONDecodeError:
+        return f"status {answer.status_code}"
+    message = content.get("message") if isinstance(content, dict) else None
+    return str(message or f"status {answer.status_code}").rstrip(".")
+
+
+def _unavailable(reason: str) -> ClusterUnavailable:
+    return ClusterUnavailable(f"The Kubernetes API does not answer as it should: {reason}.")
+
+
+def _pause_after(tries: int) -> float:
+    pause: float = _FIRST_PAUSE * 2.0 ** (tries - 1) * random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries
+    return pause

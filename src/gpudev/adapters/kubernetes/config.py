@@ -1,0 +1,46 @@
+"""What an operator decides about the cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gpudev.domain.catalogue import Catalogue
+
+
+class Reach(StrEnum):
+    """How the controllers find out that a dev server answers on SSH."""
+
+    AUTO = "auto"
+    """By its banner at the address that users get; if that cannot be reached, at the pod's own."""
+    NODE = "node"
+    """By its banner at the address that users get, and no other."""
+    POD = "pod"
+    """By its banner at the pod's own address: the node ports are closed to the controllers."""
+    PROBE = "probe"
+    """By the kubelet's word, from a readiness probe: the controllers can reach neither."""
+
+
+class PullPolicy(StrEnum):
+    IF_NOT_PRESENT = "IfNotPresent"
+    ALWAYS = "Always"
+    NEVER = "Never"
+
+
+@dataclass(frozen=True, slots=True)
+class KubernetesConfig:
+    catalogue: Catalogue
+    """The types that nodes may have, by the label `gpu-type`."""
+    image: str
+    """The image of dev servers whose type or user has no other."""
+    namespace: str = "gpu-dev"
+    kubeconfig: str = ""
+    """Path of a kubeconfig; empty: the service account of this pod, `$KUBECONFIG`, or the user's own."""
+    pull_policy: PullPolicy = PullPolicy.IF_NOT_PRESENT
+    pull_secrets: tuple[str, ...] = ()
+    reach: Reach = Reach.AUTO
+    port_slots: int = 8
+    """How many NodePort Services wait for a dev server."""
+    workspace_gib: int = 100
+    closed_networks: tuple[str, ...] = ()
+    """Networks that dev servers may not reach, besides the cloud's metadata service."""

@@ -1,0 +1,94 @@
+"""What we keep of each object of the cluster: the few facts that anything is decided by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from gpudev.domain.names import NodeName, ReservationId
+from gpudev.domain.server import Cause, ServerPhase
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    name: NodeName
+    gpu_type: str = ""
+    """Empty for a node that no dev server goes to."""
+    slots: int = 0
+    is_ready: bool = True
+    silent_since: datetime | None = None
+    is_schedulable: bool = True
+    address: str = ""
+    is_profiling: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a pod is by its own status; if nothing changes until `until`, it is where `then` says."""
+
+    phase: ServerPhase
+    detail: str = ""
+    cause: Cause | None = None
+    until: datetime | None = None
+    then: Standing | None = None
+
+    def at(self, now: datetime) -> Standing:
+        if self.then is not None and self.until is not None and now >= self.until:
+            return self.then.at(now)
+        return self
+
+    def next_change(self, now: datetime) -> datetime | None:
+        current = self.at(now)
+        return current.until if current.then is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class PodFacts:
+    """A pod of anybody's, as far as it takes room; the rest is known of our own only."""
+
+    key: str
+    """Namespace and name."""
+    name: str
+    uid: str
+    node: NodeName | None
+    """Where it is, or where it is to be."""
+    is_bound: bool
+    takes_room: bool
+    """It has not ended: what it asked for is counted."""
+    requests: Mapping[str, int] = field(default_factory=dict)
+    """So many of each countable thing: GPUs and their slices."""
+    owner: ReservationId | None = None
+    slots: int = 0
+    service: str = ""
+    host_key: str = ""
+    address: str = ""
+    restarts: int = 0
+    is_probed_ready: bool = False
+    standing: Standing = field(default_factory=lambda: Standing(ServerPhase.STARTING))
+    last_end: str = ""
+    """How the container ended before it was started again, in words; empty if it never did."""
+    created_at: datetime | None = None
+    version: int = field(default=0, compare=False)
+    """When this was so, on the cluster's own clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceFacts:
+    name: str
+    uid: str
+    port: int
+    is_port_slot: bool
+    is_leaving: bool
+    owner: ReservationId | None = None
+    created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EventFacts:
+    """The last thing that the cluster said of one of our pods."""
+
+    pod_uid: str
+    words: str
+    """Empty for what users need not know; it still ends what was said before."""
+    at: datetime | None = None

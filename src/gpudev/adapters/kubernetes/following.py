@@ -1,0 +1,77 @@
+"""One small task for each dev server of which it is not known whether it answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from functools import partial
+
+from gpudev.adapters.kubernetes.answering import Addresses, addresses_of, answers, wait_for_answer
+from gpudev.adapters.kubernetes.config import Reach
+from gpudev.adapters.kubernetes.facts import PodFacts
+from gpudev.adapters.kubernetes.view import View
+from gpudev.domain.names import ReservationId
+from gpudev.domain.server import ServerPhase
+
+_OVER = frozenset({ServerPhase.STOPPING, ServerPhase.UNPLACEABLE, ServerPhase.FAILED})
+_SILENT_NODE_SECONDS = 10.0
+
+_Errand = tuple[str, int, bool]
+"""Which life of which pod is asked, and whether its node is silent."""
+
+
+class Followers:
+    def __init__(self, reach: Reach, view: View) -> None:
+        self._reach = reach
+        self._view = view
+        self._tasks: dict[ReservationId, tuple[_Errand, asyncio.Task[None]]] = {}
+
+    def follow(self, reservation_id: ReservationId) -> None:
+        """See to it that the right thing is asked of this server, now that something about it changed."""
+        pod = self._view.find_pod(reservation_id)
+        errand = self._errand_for(pod) if pod is not None else None
+        running = self._tasks.get(reservation_id)
+        if running is not None and running[0] != errand:
+            running[1].cancel()
+            del self._tasks[reservation_id]
+        if pod is None or errand is None:
+            return
+        if self._reach is Reach.PROBE:
+            self._view.note_answer(pod, answers=pod.is_probed_ready)
+        elif reservation_id not in self._tasks:
+            task = asyncio.get_running_loop().create_task(self._work_for(pod, errand))
+            self._tasks[reservation_id] = (errand, task)
+
+    def stop(self) -> None:
+        for _, task in self._tasks.values():
+            task.cancel()
+        self._tasks.clear()
+
+    def _errand_for(self, pod: PodFacts) -> _Errand | None:
+        if not pod.is_bound or pod.node is None or self._view.observe(pod).phase in _OVER:
+            return None
+        node = self._view.find_node(pod.node)
+        if node is None:
+            return None
+        is_silent = not node.is_ready
+        is_known = self._reach is not Reach.PROBE and self._view.has_answered(pod)
+        return None if is_known and not is_silent else (pod.uid, pod.restarts, is_silent)
+
+    def _work_for(self, pod: PodFacts, errand: _Errand) -> Coroutine[None, None, None]:
+        return self._ask_again_and_again(pod) if errand[2] else self._ask_until_it_answers(pod)
+
+    async def _ask_until_it_answers(self, pod: PodFacts) -> None:
+        await wait_for_answer(self._reach, partial(self._look, pod))
+        self._view.note_answer(pod, answers=True)
+
+    async def _ask_again_and_again(self, pod: PodFacts) -> None:
+        """The cluster has lost sight of the node; whether its users have, too, is part of the warning."""
+        while True:
+            places = self._look(pod)
+            self._view.note_answer(pod, answers=await answers(places.of_user) or await answers(places.of_pod))
+            await asyncio.sleep(_SILENT_NODE_SECONDS)
+
+    def _look(self, pod: PodFacts) -> Addresses:
+        current = self._view.find_pod(pod.owner) if pod.owner else None
+        known = current if current is not None and current.uid == pod.uid else pod
+        return addresses_of(known, self._view.find_address(known))

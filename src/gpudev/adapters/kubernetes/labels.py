@@ -1,0 +1,59 @@
+"""The words by which our objects in the cluster are known, and whose each of them is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpudev.domain.names import ReservationId
+
+Json = dict[str, Any]
+"""An object of the Kubernetes API as it is sent and received."""
+
+FIELD_MANAGER = "gpu-dev"
+MANAGED_BY = "app.kubernetes.io/managed-by"
+COMPONENT = "app.kubernetes.io/component"
+
+RESERVATION = "gpu-dev/reservation"
+"""The full id of the reservation that an object belongs to: only such an object is ever adopted."""
+PORT_SLOT = "gpu-dev/port-slot"
+"""On a pod and on the Service that leads to it."""
+SLOTS = "gpu-dev/slots"
+"""How much of its node a pod on a CPU node takes."""
+NODE = "gpu-dev/node"
+HOST_KEY = "gpu-dev/host-key"
+
+GPU_TYPE = "gpu-type"
+"""On nodes, by the operator."""
+PROFILING = "gpu.monitoring/profiling-dedicated"
+
+DEV_SERVER = "dev-server"
+PORT_SLOT_COMPONENT = "port-slot"
+
+
+def labels_of(item: Json) -> Mapping[str, str]:
+    return item["metadata"].get("labels") or {}
+
+
+def annotations_of(item: Json) -> Mapping[str, str]:
+    return item["metadata"].get("annotations") or {}
+
+
+def name_of(item: Json) -> str:
+    return str(item["metadata"]["name"])
+
+
+def uid_of(item: Json) -> str:
+    return str(item["metadata"]["uid"])
+
+
+def owner_of(item: Json) -> ReservationId | None:
+    """The reservation that an object belongs to; None if it is not ours at all."""
+    labels = labels_of(item)
+    owner = labels.get(RESERVATION)
+    return ReservationId(owner) if owner and labels.get(MANAGED_BY) == FIELD_MANAGER else None
+
+
+def is_port_slot(item: Json) -> bool:
+    labels = labels_of(item)
+    return labels.get(COMPONENT) == PORT_SLOT_COMPONENT and labels.get(MANAGED_BY) == FIELD_MANAGER

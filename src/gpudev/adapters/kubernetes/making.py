@@ -1,0 +1,103 @@
+"""Making the objects of a dev server, or adopting those of an earlier try.
+
+The Service comes first, the Secret hangs from it, and the pod comes last: whatever a crash leaves behind is
+either adopted by the next try or found by its label and taken away.
+"""
+
+from __future__ import annotations
+
+import base64
+
+from gpudev.adapters.kubernetes.client import AlreadyExists, Kind, KubernetesClient
+from gpudev.adapters.kubernetes.config import KubernetesConfig
+from gpudev.adapters.kubernetes.host_key import HostKey, make_host_key, read_host_key
+from gpudev.adapters.kubernetes.kinds import NAMESPACES, OwnKinds
+from gpudev.adapters.kubernetes.labels import Json, name_of, owner_of, uid_of
+from gpudev.adapters.kubernetes.manifests.config_map import make_startup, startup_name
+from gpudev.adapters.kubernetes.manifests.network_policy import make_network_policy
+from gpudev.adapters.kubernetes.manifests.pod import PodOrder, make_pod
+from gpudev.adapters.kubernetes.manifests.secret import make_secret
+from gpudev.adapters.kubernetes.manifests.service import make_own_service
+from gpudev.adapters.kubernetes.view import View
+from gpudev.domain.errors import ClusterUnavailable, Defect
+from gpudev.domain.server import ServerSpec
+
+
+class Maker:
+    def __init__(self, client: KubernetesClient, config: KubernetesConfig, view: View) -> None:
+        self._client = client
+        self._config = config
+        self._view = view
+        self._kinds = OwnKinds(config.namespace)
+
+    async def prepare_namespace(self) -> str:
+        """What all dev servers share: the namespace, their start-up files and their NetworkPolicy.
+
+        The namespace's uid, which no other of that name has.
+        """
+        namespace = self._config.namespace
+        known = await self._client.find(NAMESPACES, namespace)
+        if known is None:
+            manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+            known = await self._client.create(NAMESPACES, manifest)
+        await self._create_unless_there(self._kinds.config_maps, make_startup(namespace))
+        await self._client.apply(self._kinds.network_policies, make_network_policy(self._config))
+        return uid_of(known)
+
+    async def make_server(self, spec: ServerSpec) -> Json:
+        if spec.is_gang:
+            raise Defect(f"{spec.name} is a gang, which this cluster cannot run yet.")
+        service = await self._find_or_make_service(spec)
+        host_key = await self._make_keys(spec, service)
+        node = self._view.find_node(spec.nodes[0])
+        order = PodOrder(
+            spec=spec,
+            config=self._config,
+            service=name_of(service),
+            secret=spec.name,
+            startup=startup_name(),
+            host_key=host_key.public,
+            is_profiling=node is not None and node.is_profiling,
+        )
+        return await self._create_or_adopt(self._kinds.pods, make_pod(order), spec)
+
+    async def _find_or_make_service(self, spec: ServerSpec) -> Json:
+        """The one that waits for it; where there is none any more, one of its own."""
+        slot = self._view.find_service(spec.port_slot) if spec.port_slot else None
+        if slot is not None and not slot.is_leaving:
+            return {"metadata": {"name": slot.name, "uid": slot.uid}}
+        own = make_own_service(spec, self._config.namespace)
+        service = await self._create_or_adopt(self._kinds.services, own, spec)
+        self._view.services.put(service)
+        return service
+
+    async def _make_keys(self, spec: ServerSpec, service: Json) -> HostKey:
+        """The key of an earlier try is kept, unless its Secret hangs from a Service that is going."""
+        host_key = make_host_key()
+        manifest = make_secret(spec, self._config.namespace, host_key.private, service)
+        secret = await self._create_or_adopt(self._kinds.secrets, manifest, spec)
+        owners = {owner["uid"] for owner in secret["metadata"].get("ownerReferences") or ()}
+        if uid_of(service) not in owners:
+            await self._client.delete(self._kinds.secrets, name_of(secret), uid_of(secret))
+            secret = await self._create_or_adopt(self._kinds.secrets, manifest, spec)
+        return read_host_key(base64.b64decode(secret["data"]["host_key"]).decode())
+
+    async def _create_or_adopt(self, kind: Kind, manifest: Json, spec: ServerSpec) -> Json:
+        try:
+            return await self._client.create(kind, manifest)
+        except AlreadyExists:
+            pass
+        name = name_of(manifest)
+        known = await self._client.find(kind, name)
+        if known is None:
+            raise ClusterUnavailable(f"{name} is on its way out; it is made again when it is gone.")
+        if owner_of(known) != spec.reservation_id:
+            owner = f"belongs to reservation {owner_of(known)}" if owner_of(known) else "is not ours"
+            raise Defect(f"The {kind.plural} entry {name} {owner}, not to {spec.reservation_id}.")
+        return known
+
+    async def _create_unless_there(self, kind: Kind, manifest: Json) -> None:
+        try:
+            await self._client.create(kind, manifest)
+        except AlreadyExists:
+            return

@@ -1,0 +1,1 @@
+"""Our objects as the Kubernetes API wants them: values in, JSON out, nothing else."""

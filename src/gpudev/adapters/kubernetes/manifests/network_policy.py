@@ -1,0 +1,39 @@
+"""The one NetworkPolicy of the namespace: SSH in, the world out, and nothing of ours in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from ipaddress import IPv4Network, IPv6Network, ip_network
+
+from gpudev.adapters.kubernetes.config import KubernetesConfig
+from gpudev.adapters.kubernetes.labels import COMPONENT, DEV_SERVER, FIELD_MANAGER, MANAGED_BY, Json
+from gpudev.adapters.kubernetes.manifests.metadata import make_metadata
+from gpudev.adapters.kubernetes.manifests.pod import SSH_PORT
+
+METADATA_SERVICES = ("169.254.169.254/32", "169.254.170.0/24", "fd00:ec2::254/128")
+_ANYWHERE = {4: "0.0.0.0/0", 6: "::/0"}
+_DNS_PORT = 53
+
+
+def make_network_policy(config: KubernetesConfig) -> Json:
+    """Everybody may come to port 22, the controllers and other dev servers included, and to no other."""
+    closed = [ip_network(text) for text in (*METADATA_SERVICES, *config.closed_networks)]
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": make_metadata("gpu-dev-servers", config.namespace, {}),
+        "spec": {
+            "podSelector": {"matchLabels": {MANAGED_BY: FIELD_MANAGER, COMPONENT: DEV_SERVER}},
+            "policyTypes": ["Ingress", "Egress"],
+            "ingress": [{"ports": [{"port": SSH_PORT, "protocol": "TCP"}]}],
+            "egress": [
+                {"to": [_anywhere_but(closed, version) for version in (4, 6)]},
+                {"ports": [{"port": _DNS_PORT, "protocol": protocol} for protocol in ("UDP", "TCP")]},
+            ],
+        },
+    }
+
+
+def _anywhere_but(closed: Iterable[IPv4Network | IPv6Network], version: int) -> Json:
+    kept_out = [str(network) for network in closed if network.version == version]
+    return {"ipBlock": {"cidr": _ANYWHERE[version], "except": kept_out}}

@@ -1,0 +1,126 @@
+"""The pod that is a dev server."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpudev.adapters.kubernetes.config import KubernetesConfig, Reach
+from gpudev.adapters.kubernetes.labels import DEV_SERVER, HOST_KEY, NODE, PORT_SLOT, SLOTS, Json
+from gpudev.adapters.kubernetes.manifests.environment import make_environment
+from gpudev.adapters.kubernetes.manifests.metadata import make_metadata, reservation_labels
+from gpudev.adapters.kubernetes.manifests.resources import make_resources, memory_quantity, shared_memory
+from gpudev.adapters.kubernetes.manifests.security import (
+    make_container_security,
+    make_pod_security,
+    make_tolerations,
+)
+from gpudev.adapters.kubernetes.manifests.volumes import STARTUP, Volumes, make_mounts, make_volumes
+from gpudev.adapters.kubernetes.startup import START
+from gpudev.domain.names import NodeName
+from gpudev.domain.server import ServerSpec
+
+SSH_PORT = 22
+CONTAINER = "dev"
+_GRACE_SECONDS = 10
+"""sshd ends at once; this is for the kernel to take everything else down with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodOrder:
+    """One pod: what was asked for, and what was made ready for it."""
+
+    spec: ServerSpec
+    config: KubernetesConfig
+    service: str
+    """Name of the Service that leads to it."""
+    secret: str
+    startup: str
+    host_key: str
+    """The public one."""
+    is_profiling: bool = False
+    rank: int = 0
+    """Which member it is."""
+
+    @property
+    def name(self) -> str:
+        return self.spec.member_names[self.rank]
+
+    @property
+    def node(self) -> NodeName:
+        return self.spec.nodes[self.rank]
+
+
+def make_pod(order: PodOrder) -> Json:
+    spec, config = order.spec, order.config
+    gpu_type = config.catalogue.get(spec.gpu_type)
+    labels = {
+        **reservation_labels(spec.reservation_id, DEV_SERVER),
+        PORT_SLOT: order.service,
+        SLOTS: str(gpu_type.slots_for(spec.gpus_per_node)),
+    }
+    metadata = make_metadata(order.name, config.namespace, labels)
+    metadata["annotations"] = {NODE: order.node, HOST_KEY: order.host_key}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata,
+        "spec": {
+            "containers": [_make_container(order)],
+            "volumes": make_volumes(_volumes_of(order)),
+            "affinity": {"nodeAffinity": _only_on(order.node)},
+            "tolerations": make_tolerations(),
+            "securityContext": make_pod_security(),
+            "automountServiceAccountToken": False,
+            "enableServiceLinks": False,
+            "restartPolicy": "Always",
+            "terminationGracePeriodSeconds": _GRACE_SECONDS,
+            **_pull_secrets(config),
+        },
+    }
+
+
+def _make_container(order: PodOrder) -> Json:
+    spec, config = order.spec, order.config
+    gpu_type = config.catalogue.get(spec.gpu_type)
+    return {
+        "name": CONTAINER,
+        "image": spec.image or gpu_type.image or config.image,
+        "imagePullPolicy": config.pull_policy.value,
+        "command": ["/bin/sh", f"{STARTUP}/{START}"],
+        "env": make_environment(spec, order.secret, order.node),
+        "ports": [{"name": "ssh", "containerPort": SSH_PORT}],
+        "resources": make_resources(spec.share, gpu_type, spec.gpus_per_node),
+        "securityContext": make_container_security(is_profiling=order.is_profiling),
+        "volumeMounts": make_mounts(),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        **_probe(config.reach),
+    }
+
+
+def _volumes_of(order: PodOrder) -> Volumes:
+    return Volumes(
+        startup=order.startup,
+        keys=order.secret,
+        shared_memory=shared_memory(order.spec.share),
+        workspace=memory_quantity(order.config.workspace_gib),
+    )
+
+
+def _only_on(node: NodeName) -> Json:
+    """The node that was chosen; the scheduler still binds the pod, and counts what it takes."""
+    field = {"key": "metadata.name", "operator": "In", "values": [node]}
+    return {
+        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    }
+
+
+def _pull_secrets(config: KubernetesConfig) -> Json:
+    names = [{"name": name} for name in config.pull_secrets]
+    return {"imagePullSecrets": names} if names else {}
+
+
+def _probe(reach: Reach) -> Json:
+    """Only where nothing else can tell: every probe is a connection that sshd writes a line about."""
+    if reach is not Reach.PROBE:
+        return {}
+    return {"readinessProbe": {"tcpSocket": {"port": SSH_PORT}, "periodSeconds": 1, "failureThreshold": 1}}

@@ -1,0 +1,158 @@
+"""From the cluster's JSON to facts: pure, and with `standing` the only reader of that JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+
+from gpudev.adapters.kubernetes.facts import EventFacts, NodeFacts, PodFacts, ServiceFacts
+from gpudev.adapters.kubernetes.labels import (
+    GPU_TYPE,
+    HOST_KEY,
+    NODE,
+    PORT_SLOT,
+    PROFILING,
+    SLOTS,
+    Json,
+    annotations_of,
+    is_port_slot,
+    labels_of,
+    name_of,
+    owner_of,
+    uid_of,
+)
+from gpudev.adapters.kubernetes.manifests.security import TOLERATED
+from gpudev.adapters.kubernetes.standing import describe_last_end, find_condition, read_time, standing_of
+from gpudev.domain.catalogue import Catalogue
+from gpudev.domain.names import NodeName
+from gpudev.domain.quantities import parse_quantity
+
+_ADDRESS_KINDS = ("ExternalIP", "InternalIP", "Hostname")
+_ENDED = frozenset({"Succeeded", "Failed"})
+_HARMLESS_TAINT = "PreferNoSchedule"
+_NOT_COUNTED = ("cpu", "memory", "ephemeral-storage", "hugepages-")
+_WORTH_TELLING = {
+    "Pulling": "Fetching the image",
+    "FailedMount": "A volume cannot be mounted yet",
+    "FailedCreatePodSandBox": "The node cannot make the container yet",
+}
+
+
+def read_node(item: Json, catalogue: Catalogue) -> NodeFacts:
+    labels, status = labels_of(item), item.get("status", {})
+    gpu_type = catalogue.find(labels.get(GPU_TYPE, ""))
+    ready = find_condition(item, "Ready")
+    is_ready = ready.get("status") == "True"
+    return NodeFacts(
+        name=NodeName(name_of(item)),
+        gpu_type=gpu_type.name if gpu_type else "",
+        slots=_count_slots(status.get("allocatable", {}), catalogue, gpu_type.name) if gpu_type else 0,
+        is_ready=is_ready,
+        silent_since=None if is_ready else read_time(ready.get("lastTransitionTime")),
+        is_schedulable=is_ready and _takes_new_pods(item.get("spec", {})),
+        address=_address_in(status.get("addresses", ())),
+        is_profiling=labels.get(PROFILING) == "true",
+    )
+
+
+def _count_slots(allocatable: Mapping[str, str], catalogue: Catalogue, name: str) -> int:
+    gpu_type = catalogue.get(name)
+    if gpu_type.is_cpu_only:
+        return gpu_type.slots_per_node
+    return int(parse_quantity(allocatable.get(gpu_type.resource, "0")))
+
+
+def _takes_new_pods(spec: Json) -> bool:
+    taints = (taint for taint in spec.get("taints") or () if taint.get("effect") != _HARMLESS_TAINT)
+    return not spec.get("unschedulable") and all(taint["key"] == TOLERATED for taint in taints)
+
+
+def _address_in(addresses: Iterable[Mapping[str, str]]) -> str:
+    by_kind = {address["type"]: address["address"] for address in addresses}
+    return next((by_kind[kind] for kind in _ADDRESS_KINDS if kind in by_kind), "")
+
+
+def read_pod(item: Json, namespace: str) -> PodFacts:
+    spec, status = item["spec"], item.get("status", {})
+    owner = owner_of(item) if item["metadata"]["namespace"] == namespace else None
+    place = spec.get("nodeName") or annotations_of(item).get(NODE)
+    common = PodFacts(
+        key=f"{item['metadata']['namespace']}/{name_of(item)}",
+        name=name_of(item),
+        uid=uid_of(item),
+        node=NodeName(place) if place else None,
+        is_bound=bool(spec.get("nodeName")),
+        takes_room=status.get("phase") not in _ENDED,
+        requests=_count_requests(spec),
+    )
+    return common if owner is None else _with_own(common, item)
+
+
+def _with_own(common: PodFacts, item: Json) -> PodFacts:
+    labels, status = labels_of(item), item.get("status", {})
+    containers = status.get("containerStatuses") or ()
+    return PodFacts(
+        key=common.key,
+        name=common.name,
+        uid=common.uid,
+        node=common.node,
+        is_bound=common.is_bound,
+        takes_room=common.takes_room,
+        requests=common.requests,
+        owner=owner_of(item),
+        slots=int(labels.get(SLOTS, "0")),
+        service=labels.get(PORT_SLOT, ""),
+        host_key=annotations_of(item).get(HOST_KEY, ""),
+        address=status.get("podIP", ""),
+        restarts=sum(container.get("restartCount", 0) for container in containers),
+        is_probed_ready=find_condition(item, "Ready").get("status") == "True",
+        standing=standing_of(item),
+        last_end=describe_last_end(item),
+        created_at=read_time(item["metadata"].get("creationTimestamp")),
+        version=int(item["metadata"]["resourceVersion"]),
+    )
+
+
+def _count_requests(spec: Json) -> dict[str, int]:
+    """Only what is counted in whole pieces; containers that run one after the other share."""
+    together = _sum_requests(spec.get("containers") or ())
+    before = [_sum_requests((container,)) for container in spec.get("initContainers") or ()]
+    names = {*together, *(name for one in before for name in one)}
+    return {name: max([together.get(name, 0), *(one.get(name, 0) for one in before)]) for name in names}
+
+
+def _sum_requests(containers: Iterable[Json]) -> dict[str, int]:
+    total: dict[str, Fraction] = {}
+    for container in containers:
+        for name, amount in (container.get("resources", {}).get("requests") or {}).items():
+            if not name.startswith(_NOT_COUNTED):
+                total[name] = total.get(name, Fraction(0)) + parse_quantity(amount)
+    return {name: int(amount) for name, amount in total.items()}
+
+
+def read_service(item: Json) -> ServiceFacts:
+    ports = item["spec"].get("ports") or ()
+    return ServiceFacts(
+        name=name_of(item),
+        uid=uid_of(item),
+        port=next((port.get("nodePort", 0) for port in ports), 0),
+        is_port_slot=is_port_slot(item),
+        is_leaving="deletionTimestamp" in item["metadata"],
+        owner=owner_of(item),
+        created_at=read_time(item["metadata"].get("creationTimestamp")),
+    )
+
+
+def read_event(item: Json) -> EventFacts:
+    reason, message = item.get("reason", ""), str(item.get("message") or "").rstrip(".")
+    words = _WORTH_TELLING.get(reason, "")
+    return EventFacts(
+        pod_uid=str(item.get("involvedObject", {}).get("uid", "")),
+        words=f"{words}: {_quoted_image(message) if reason == 'Pulling' else message}." if words else "",
+        at=read_time(item.get("lastTimestamp") or item.get("eventTime")),
+    )
+
+
+def _quoted_image(message: str) -> str:
+    """The kubelet says: Pulling image "name"."""
+    return message.removeprefix("Pulling image ").strip('"')

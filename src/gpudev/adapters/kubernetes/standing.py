@@ -1,0 +1,168 @@
+"""Where one of our pods is by its own status, in the phases and sentences that users get.
+
+Kubernetes has many words for what went wrong. Each is here once, with what it means for the reservation.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from gpudev.adapters.kubernetes.facts import Standing
+from gpudev.adapters.kubernetes.labels import NODE, Json, annotations_of
+from gpudev.domain.server import Cause, ServerPhase
+
+_UNSCHEDULABLE_FOR = timedelta(seconds=2)
+"""The scheduler may still be counting a pod that has just gone; then it tries again by itself."""
+_PULL_FAILS_FOR = timedelta(minutes=5)
+_CONFIGURATION_FAILS_FOR = timedelta(minutes=2)
+_QUIET_FOR = timedelta(seconds=10)
+
+_REFUSED_BY_NODE = ("OutOf", "NodeAffinity", "NodePorts", "UnexpectedAdmissionError", "PodVerificationFailed")
+_NODE_WENT_DOWN = frozenset({"Terminated", "Shutdown", "NodeShutdown", "NodeLost"})
+_BAD_IMAGE = frozenset({"InvalidImageName", "ErrImageNeverPull", "ImageInspectError"})
+_PULL_FAILED = frozenset({"ErrImagePull", "ImagePullBackOff", "RegistryUnavailable"})
+_HOPELESS_PULL = ("not found", "manifest unknown", "denied", "unauthorized", "authentication required")
+_BAD_CONFIGURATION = frozenset({"CreateContainerConfigError", "CreateContainerError"})
+_OUT_OF_MEMORY = "OOMKilled"
+_LONGEST_WORDS = 300
+
+
+def standing_of(pod: Json) -> Standing:
+    status = pod.get("status", {})
+    if "deletionTimestamp" in pod["metadata"]:
+        return Standing(ServerPhase.STOPPING)
+    match status.get("phase", "Pending"):
+        case "Failed" | "Succeeded":
+            return _ended(status)
+        case "Pending" if not pod["spec"].get("nodeName"):
+            return _unbound(pod)
+        case _:
+            return _on_its_node(pod)
+
+
+def _ended(status: Json) -> Standing:
+    reason, message = status.get("reason", ""), _shorten(status.get("message", ""))
+    if reason.startswith(_REFUSED_BY_NODE):
+        return Standing(ServerPhase.UNPLACEABLE, f"The node refused the server: {message or reason}.")
+    if reason == "Evicted":
+        return Standing(ServerPhase.FAILED, f"{message or 'The node gave no reason'}.", Cause.EVICTED)
+    if reason in _NODE_WENT_DOWN:
+        return Standing(ServerPhase.FAILED, f"{message or 'The node was shut down'}.", Cause.NODE_LOST)
+    words = message or reason or "The cluster gives no reason"
+    return Standing(ServerPhase.FAILED, f"The pod ended: {words}.")
+
+
+def _unbound(pod: Json) -> Standing:
+    scheduled = find_condition(pod, "PodScheduled")
+    starting = Standing(ServerPhase.STARTING)
+    if scheduled.get("reason") != "Unschedulable":
+        return starting
+    node = annotations_of(pod).get(NODE, "its node")
+    words = f"The scheduler found no room on {node}: {_shorten(scheduled.get('message', ''))}."
+    since = read_time(scheduled.get("lastTransitionTime"))
+    return _unless_within(since, _UNSCHEDULABLE_FOR, starting, Standing(ServerPhase.UNPLACEABLE, words))
+
+
+def _on_its_node(pod: Json) -> Standing:
+    container = _container_of(pod)
+    waiting = container.get("state", {}).get("waiting")
+    if waiting is not None:
+        return _waiting(pod, waiting)
+    running = container.get("state", {}).get("running")
+    if running is None:
+        return Standing(ServerPhase.STARTING)
+    quiet = Standing(ServerPhase.STARTING, "The container runs, and does not answer on SSH yet.")
+    since = read_time(running.get("startedAt"))
+    return _unless_within(since, _QUIET_FOR, Standing(ServerPhase.STARTING), quiet)
+
+
+def _waiting(pod: Json, waiting: Json) -> Standing:
+    reason, message = waiting.get("reason", ""), _shorten(waiting.get("message", ""))
+    if reason in _BAD_IMAGE or (reason in _PULL_FAILED and _is_hopeless(message)):
+        return Standing(ServerPhase.FAILED, _about_image(pod, message or reason), Cause.IMAGE)
+    if reason in _PULL_FAILED:
+        return _pull_failing(pod)
+    if reason == "CrashLoopBackOff":
+        return _crashing(pod)
+    if reason in _BAD_CONFIGURATION:
+        words = f"The container cannot be made: {message or reason}."
+        since = read_time(pod["status"].get("startTime"))
+        hopeful = Standing(ServerPhase.STARTING, words)
+        return _unless_within(since, _CONFIGURATION_FAILS_FOR, hopeful, Standing(ServerPhase.FAILED, words))
+    return Standing(ServerPhase.STARTING)
+
+
+def _pull_failing(pod: Json) -> Standing:
+    """The registry does not answer, say. It is tried again and again, and always told in the same words."""
+    words = f"The image {_image_of(pod)} cannot be fetched; it is tried again."
+    given_up = (
+        f"The image {_image_of(pod)} could not be fetched within {_PULL_FAILS_FOR.seconds // 60} minutes."
+    )
+    since = read_time(pod["status"].get("startTime"))
+    failed = Standing(ServerPhase.FAILED, given_up, Cause.IMAGE)
+    return _unless_within(since, _PULL_FAILS_FOR, Standing(ServerPhase.STARTING, words), failed)
+
+
+def _crashing(pod: Json) -> Standing:
+    last = _container_of(pod).get("lastState", {}).get("terminated", {})
+    cause = Cause.OUT_OF_MEMORY if last.get("reason") == _OUT_OF_MEMORY else None
+    return Standing(ServerPhase.CRASHING, f"{_how_it_ended(last)}.", cause)
+
+
+def describe_last_end(pod: Json) -> str:
+    """For a container that runs again: when and how it ended before."""
+    last = _container_of(pod).get("lastState", {}).get("terminated")
+    if not last:
+        return ""
+    when = read_time(last.get("finishedAt"))
+    at = f" at {when:%H:%M} UTC" if when else ""
+    return f"{_how_it_ended(last)}{at}. It was started again; what ran in it is gone."
+
+
+def _how_it_ended(last: Json) -> str:
+    if last.get("reason") == _OUT_OF_MEMORY:
+        return "The dev server took more memory than its share and was ended"
+    words = _shorten(last.get("message", ""))
+    told = f": {words}" if words else ""
+    return f"The dev server ended with code {last.get('exitCode', 'unknown')}{told}"
+
+
+def _about_image(pod: Json, message: str) -> str:
+    return f"The image {_image_of(pod)} is not to be had: {message}."
+
+
+def _is_hopeless(message: str) -> bool:
+    lowered = message.lower()
+    return any(words in lowered for words in _HOPELESS_PULL)
+
+
+def _unless_within(since: datetime | None, limit: timedelta, now: Standing, then: Standing) -> Standing:
+    if since is None:
+        return now
+    return Standing(now.phase, now.detail, now.cause, until=since + limit, then=then)
+
+
+def _image_of(pod: Json) -> str:
+    return str(pod["spec"]["containers"][0]["image"])
+
+
+def _container_of(pod: Json) -> Json:
+    statuses: list[Json] = pod.get("status", {}).get("containerStatuses") or []
+    return statuses[0] if statuses else {}
+
+
+def find_condition(item: Json, kind: str) -> Json:
+    conditions: list[Json] = item.get("status", {}).get("conditions") or []
+    return next((condition for condition in conditions if condition["type"] == kind), {})
+
+
+def read_time(value: Any) -> datetime | None:
+    return datetime.fromisoformat(value) if value else None
+
+
+def _shorten(words: str) -> str:
+    """One line of it, without the full stop: the sentence around it has its own."""
+    line = " ".join(words.split())
+    shown = line if len(line) <= _LONGEST_WORDS else f"{line[:_LONGEST_WORDS]} …"
+    return shown.rstrip(".")

@@ -1,0 +1,291 @@
+"""The cluster as it looks now, kept up to date change by change.
+
+There is no I/O here. Changes come in from the watches and from the answers to our own calls; what comes out
+is the port's `Snapshot`, and a hint for whoever has to look again.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from types import MappingProxyType
+
+from gpudev.adapters.kubernetes.facts import EventFacts, NodeFacts, PodFacts, ServiceFacts, Standing
+from gpudev.adapters.kubernetes.labels import Json
+from gpudev.adapters.kubernetes.observe import read_event, read_node, read_pod, read_service
+from gpudev.adapters.kubernetes.shelf import Shelf
+from gpudev.domain.capacity import Node
+from gpudev.domain.catalogue import Catalogue
+from gpudev.domain.names import NodeName, ReservationId
+from gpudev.domain.plans.orphans import Leftover
+from gpudev.domain.server import Cause, ObservedMember, ObservedServer, ServerPhase, SshAddress
+from gpudev.ports.cluster import CapacityChanged, ClusterChange, ServerChanged, Snapshot
+
+PODS, SERVICES = "pods", "services"
+"""The kinds of what may be left over."""
+
+_SAYS_IT_ALL = frozenset(
+    {ServerPhase.STOPPING, ServerPhase.UNPLACEABLE, ServerPhase.FAILED, ServerPhase.CRASHING}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """Whom the view tells, and what it is told by besides the cluster."""
+
+    now: Callable[[], datetime]
+    tell: Callable[[ClusterChange], None]
+    look_again: Callable[[datetime, ReservationId], None]
+    """Call `View.refresh_server` then: a pod that stays as it is will mean something else."""
+    pod_changed: Callable[[ReservationId], None]
+    """One of our pods, or what is around it, is not as it was; also if no user could tell."""
+
+
+class View:
+    def __init__(self, namespace: str, catalogue: Catalogue, outside: Outside) -> None:
+        self._catalogue = catalogue
+        self._outside = outside
+        self._namespace = namespace
+        self.nodes: Shelf[NodeFacts] = Shelf(lambda item: read_node(item, catalogue), self._node_changed)
+        self.pods: Shelf[PodFacts] = Shelf(lambda item: read_pod(item, namespace), self._pod_changed)
+        self.services: Shelf[ServiceFacts] = Shelf(read_service, self._service_changed)
+        self.events: Shelf[EventFacts] = Shelf(read_event, self._event_changed)
+        self._own_pods: dict[ReservationId, PodFacts] = {}
+        self._pods_on: defaultdict[NodeName, dict[str, PodFacts]] = defaultdict(dict)
+        self._pods_of_service: dict[str, PodFacts] = {}
+        self._owners: dict[str, ReservationId] = {}
+        self._words: dict[str, EventFacts] = {}
+        self._lost_nodes: set[NodeName] = set()
+        self._answers: dict[tuple[str, int], bool] = {}
+        self._shown_nodes: dict[NodeName, Node] = {}
+        self._servers: dict[ReservationId, ObservedServer] = {}
+        self._snapshot: Snapshot | None = None
+
+    # What is asked
+
+    def snapshot(self) -> Snapshot:
+        if self._snapshot is None:
+            self._snapshot = Snapshot(
+                nodes=tuple(self._shown_nodes.values()),
+                servers=MappingProxyType(dict(self._servers)),
+                port_slots=tuple(slot.name for slot in self.free_port_slots()),
+            )
+        return self._snapshot
+
+    def free_port_slots(self) -> Iterator[ServiceFacts]:
+        return (
+            service
+            for service in self.services
+            if service.is_port_slot and not service.is_leaving and service.name not in self._pods_of_service
+        )
+
+    def list_leftovers(self) -> Iterator[Leftover]:
+        """Our pods, and the Services that were made for one of them; a port slot belongs to nobody."""
+        for pod in self._own_pods.values():
+            if pod.owner is not None and pod.created_at is not None:
+                yield Leftover(PODS, pod.name, pod.uid, pod.owner, pod.created_at)
+        for service in self.services:
+            if service.owner is not None and service.created_at is not None:
+                yield Leftover(SERVICES, service.name, service.uid, service.owner, service.created_at)
+
+    def find_pod(self, reservation_id: ReservationId) -> PodFacts | None:
+        return self._own_pods.get(reservation_id)
+
+    def find_node(self, name: NodeName) -> NodeFacts | None:
+        return self.nodes.find(name)
+
+    def find_service(self, name: str) -> ServiceFacts | None:
+        return self.services.find(name, self._namespace)
+
+    def find_address(self, pod: PodFacts) -> SshAddress | None:
+        """Where users reach it; None as long as the way is not complete."""
+        service = self.find_service(pod.service)
+        node = self.find_node(pod.node) if pod.node else None
+        if service is None or node is None or not service.port or not node.address:
+            return None
+        return SshAddress(node.address, service.port)
+
+    def observe(self, pod: PodFacts) -> ObservedServer:
+        """One pod with all that is known around it."""
+        standing = self._standing_of(pod)
+        has_answered = self._answers.get((pod.uid, pod.restarts), False)
+        if has_answered and standing.phase not in _SAYS_IT_ALL:
+            standing = Standing(ServerPhase.READY)
+        member = ObservedMember(
+            node=pod.node or NodeName(""),
+            phase=standing.phase,
+            address=self.find_address(pod) if standing.phase is ServerPhase.READY else None,
+            host_keys=(pod.host_key,) if pod.host_key else (),
+            detail=standing.detail,
+            progress=standing.detail if standing.phase is ServerPhase.STARTING else "",
+            cause=standing.cause,
+            warning=self._warning_about(pod),
+        )
+        return ObservedServer(pod.owner or ReservationId(""), pod.uid, (member,))
+
+    # What is told
+
+    def note_answer(self, pod: PodFacts, *, answers: bool) -> None:
+        """Whether this life of the container answered on SSH when it was last asked."""
+        self._answers[pod.uid, pod.restarts] = answers
+        if pod.owner is not None:
+            self.refresh_server(pod.owner)
+
+    def has_answered(self, pod: PodFacts) -> bool:
+        return self._answers.get((pod.uid, pod.restarts), False)
+
+    def refresh_server(self, reservation_id: ReservationId) -> None:
+        pod = self._own_pods.get(reservation_id)
+        before = self._servers.get(reservation_id)
+        after = self.observe(pod) if pod is not None else None
+        if pod is not None:
+            self._look_again(pod, reservation_id)
+        if after == before:
+            return
+        self._snapshot = None
+        if after is None:
+            del self._servers[reservation_id]
+        else:
+            self._servers[reservation_id] = after
+        for node in {node for seen in (before, after) if seen is not None for node in seen.nodes}:
+            self._refresh_node(node)
+        self._outside.tell(ServerChanged(reservation_id))
+
+    def _look_again(self, pod: PodFacts, reservation_id: ReservationId) -> None:
+        at = pod.standing.next_change(self._outside.now())
+        if at is not None:
+            self._outside.look_again(at, reservation_id)
+
+    def _standing_of(self, pod: PodFacts) -> Standing:
+        standing = pod.standing.at(self._outside.now())
+        if standing.phase in _SAYS_IT_ALL or pod.node is None:
+            return standing
+        node = self.find_node(pod.node)
+        if pod.is_bound and node is None and self._is_lost(pod.node, pod):
+            words = f"The node {pod.node} is no longer part of the cluster."
+            return Standing(ServerPhase.FAILED, words, Cause.NODE_LOST)
+        if not pod.is_bound and (node is None or not node.is_schedulable):
+            return Standing(ServerPhase.UNPLACEABLE, f"The node {pod.node} takes no new servers.")
+        said = self._words.get(pod.uid)
+        return Standing(standing.phase, standing.detail or (said.words if said else ""), standing.cause)
+
+    def _is_lost(self, node: NodeName, pod: PodFacts) -> bool:
+        """It was seen to go, or we know of everything until after the pod was there; else it may be new."""
+        return node in self._lost_nodes or self.nodes.version >= pod.version
+
+    def _warning_about(self, pod: PodFacts) -> str:
+        node = self.find_node(pod.node) if pod.node else None
+        if node is not None and not node.is_ready:
+            since = f" since {node.silent_since:%H:%M} UTC" if node.silent_since else ""
+            ssh = "still answers" if self.has_answered(pod) else "does not answer"
+            return f"The node {node.name} has not reported to the cluster{since}; SSH {ssh}."
+        if self.has_answered(pod) and self.find_address(pod) is None:
+            return f"The Service {pod.service} was removed, so the dev server is not reached from outside."
+        return pod.last_end
+
+    # What changed
+
+    def _node_changed(self, before: NodeFacts | None, after: NodeFacts | None) -> None:
+        node = after or before
+        if before == after or node is None:
+            return
+        if after is None:
+            self._lost_nodes.add(node.name)
+        else:
+            self._lost_nodes.discard(node.name)
+        self._refresh_node(node.name)
+        for pod in tuple(self._pods_on[node.name].values()):
+            if pod.owner is not None:
+                self._refresh_pod(pod.owner)
+
+    def _pod_changed(self, before: PodFacts | None, after: PodFacts | None) -> None:
+        if before == after:
+            return
+        if before is not None:
+            self._take_away(before, is_gone=after is None or after.uid != before.uid)
+        if after is not None:
+            self._put_in_place(after)
+        pods = [pod for pod in (before, after) if pod is not None]
+        for owner in {pod.owner for pod in pods if pod.owner is not None}:
+            self._refresh_pod(owner)
+        for name in {pod.node for pod in pods if pod.node is not None}:
+            self._refresh_node(name)
+
+    def _put_in_place(self, pod: PodFacts) -> None:
+        if pod.node is not None:
+            self._pods_on[pod.node][pod.key] = pod
+        if pod.owner is not None:
+            self._own_pods[pod.owner] = pod
+            self._pods_of_service[pod.service] = pod
+            self._owners[pod.uid] = pod.owner
+            self._snapshot = None
+
+    def _take_away(self, pod: PodFacts, *, is_gone: bool) -> None:
+        if pod.node is not None:
+            self._pods_on[pod.node].pop(pod.key, None)
+        if pod.owner is None:
+            return
+        self._own_pods.pop(pod.owner, None)
+        self._pods_of_service.pop(pod.service, None)
+        self._snapshot = None
+        if is_gone:
+            self._owners.pop(pod.uid, None)
+            self._words.pop(pod.uid, None)
+            for life in [life for life in self._answers if life[0] == pod.uid]:
+                del self._answers[life]
+
+    def _refresh_pod(self, owner: ReservationId) -> None:
+        self.refresh_server(owner)
+        self._outside.pod_changed(owner)
+
+    def _service_changed(self, before: ServiceFacts | None, after: ServiceFacts | None) -> None:
+        service = after or before
+        if before == after or service is None:
+            return
+        self._snapshot = None
+        pod = self._pods_of_service.get(service.name)
+        if pod is not None and pod.owner is not None:
+            self._refresh_pod(pod.owner)
+
+    def _event_changed(self, _before: EventFacts | None, after: EventFacts | None) -> None:
+        """The newest word counts. That the cluster forgets an event after an hour changes nothing."""
+        owner = self._owners.get(after.pod_uid) if after is not None else None
+        if after is None or owner is None:
+            return
+        known = self._words.get(after.pod_uid)
+        if known is None or known.at is None or after.at is None or after.at >= known.at:
+            self._words[after.pod_uid] = after
+            self.refresh_server(owner)
+
+    def _refresh_node(self, name: NodeName) -> None:
+        before = self._shown_nodes.get(name)
+        facts = self.find_node(name)
+        after = self._show(facts) if facts is not None and facts.gpu_type else None
+        if before == after:
+            return
+        self._snapshot = None
+        if after is None:
+            del self._shown_nodes[name]
+        else:
+            self._shown_nodes[name] = after
+        for gpu_type in {node.gpu_type for node in (before, after) if node is not None}:
+            self._outside.tell(CapacityChanged(gpu_type))
+
+    def _show(self, facts: NodeFacts) -> Node:
+        taken = sum(self._taken_by(pod, facts) for pod in self._pods_on[facts.name].values())
+        return Node(facts.name, facts.gpu_type, facts.slots, facts.slots - taken, facts.is_schedulable)
+
+    def _taken_by(self, pod: PodFacts, node: NodeFacts) -> int:
+        """Ours count from their creation on, before the scheduler has put them there."""
+        is_turned_away = self._standing_of(pod).phase is ServerPhase.UNPLACEABLE
+        if not pod.takes_room or is_turned_away:
+            return 0
+        gpu_type = self._catalogue.get(node.gpu_type)
+        return pod.slots if gpu_type.is_cpu_only else pod.requests.get(gpu_type.resource, 0)
+
+    def put_pod(self, item: Json) -> PodFacts:
+        """A pod as a call of ours was just answered."""
+        self.pods.put(item)
+        return read_pod(item, self._namespace)

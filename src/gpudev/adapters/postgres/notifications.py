@@ -1,0 +1,78 @@
+"""Who wants to hear of what, and the queue of what is to be sent, on PGMQ."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import timedelta
+
+from gpudev.adapters.postgres.pool import Database, Row
+from gpudev.adapters.postgres.queries import load_queries
+from gpudev.domain.names import UserId
+from gpudev.domain.notification import Notification, Target, TargetKind, Topic
+from gpudev.ports.notify import Delivery
+
+_SQL = load_queries("notifications")
+_TEST_WORDS = "This is a test of your notifications from gpu-dev."
+
+
+class PostgresNotifications:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def find_target(self, user_id: UserId) -> Target | None:
+        row = await self._database.fetch_row(_SQL["find_target"], user_id)
+        return _target_from(row) if row is not None else None
+
+    async def set_target(self, target: Target) -> None:
+        values = (target.user_id, target.kind, target.url, target.secret, sorted(target.topics))
+        await self._database.execute(_SQL["set_target"], *values)
+
+    async def unset_target(self, user_id: UserId) -> None:
+        await self._database.execute(_SQL["unset_target"], user_id)
+
+    async def send_test(self, user_id: UserId) -> None:
+        await self._database.execute(_SQL["send_test"], user_id)
+
+    async def read(self, limit: int, hidden_for: timedelta) -> tuple[Delivery, ...]:
+        rows = await self._database.fetch(_SQL["read"], math.ceil(hidden_for.total_seconds()), limit)
+        return tuple(map(_delivery_from, rows))
+
+    async def retry_after(self, message_id: int, pause: timedelta) -> None:
+        await self._database.execute(_SQL["retry_after"], message_id, math.ceil(pause.total_seconds()))
+
+    async def archive(self, message_ids: Sequence[int]) -> None:
+        await self._database.execute(_SQL["archive"], list(message_ids))
+
+
+def _delivery_from(row: Row) -> Delivery:
+    target = _target_from(row) if row["user_id"] is not None else None
+    return Delivery(
+        row["msg_id"], _notification_from(row), target, row["read_ct"] - 1, is_test=row["is_test"]
+    )
+
+
+def _notification_from(row: Row) -> Notification:
+    is_test = row["is_test"]
+    return Notification(
+        delivery_id=f"test-{row['msg_id']}" if is_test else f"{row['reservation_id']}-{row['number']}",
+        event="test" if is_test else row["event"],
+        username=row["username"] or "",
+        reservation_id=str(row["reservation_id"] or ""),
+        name=row["name"] or "",
+        gpu_type=row["gpu_type"] or "",
+        gpu_count=row["gpu_count"] or 0,
+        status=row["status"] or "",
+        message=_TEST_WORDS if is_test else row["message"] or "",
+        at=row["at"] or row["enqueued_at"],
+    )
+
+
+def _target_from(row: Row) -> Target:
+    return Target(
+        user_id=UserId(row["user_id"]),
+        kind=TargetKind(row["kind"]),
+        url=row["url"],
+        topics=frozenset(map(Topic, row["topics"])),
+        secret=row["secret"],
+    )

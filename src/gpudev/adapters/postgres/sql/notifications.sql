@@ -1,0 +1,34 @@
+-- name: find_target
+SELECT user_id, kind, url, secret, topics FROM notification_targets WHERE user_id = $1;
+
+-- name: set_target
+INSERT INTO notification_targets (user_id, kind, url, secret, topics)
+VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (user_id) DO UPDATE
+SET kind = excluded.kind, url = excluded.url, secret = excluded.secret, topics = excluded.topics,
+    updated_at = now();
+
+-- name: unset_target
+DELETE FROM notification_targets WHERE user_id = $1;
+
+-- name: send_test
+SELECT pgmq.send('notifications', jsonb_build_object('test_of', $1::integer));
+
+-- name: read
+SELECT m.msg_id, m.read_ct, m.enqueued_at, m.message ? 'test_of' AS is_test,
+       e.kind AS event, e.number, e.message, e.at,
+       r.reservation_id, r.name, r.gpu_type, r.gpu_count, r.status,
+       u.username, t.user_id, t.kind, t.url, t.secret, t.topics
+FROM pgmq.read('notifications', $1, $2) m
+LEFT JOIN reservation_events e ON e.reservation_id = (m.message ->> 'reservation_id')::uuid
+                              AND e.number = (m.message ->> 'number')::integer
+LEFT JOIN reservations r ON r.reservation_id = e.reservation_id
+LEFT JOIN api_users u ON u.user_id = coalesce(r.user_id, (m.message ->> 'test_of')::integer)
+LEFT JOIN notification_targets t ON t.user_id = u.user_id
+ORDER BY m.msg_id;
+
+-- name: retry_after
+SELECT msg_id FROM pgmq.set_vt('notifications', $1::bigint, $2::integer);
+
+-- name: archive
+SELECT pgmq.archive('notifications', $1::bigint[]);

@@ -1,0 +1,27 @@
+-- name: add
+WITH sampled AS (
+    SELECT * FROM jsonb_to_recordset($1) AS s (
+        reservation_id uuid, at timestamptz, gpu_use real, gpu_memory real, ssh real, jupyter real, cpu real,
+        is_simulated boolean, idle_since timestamptz, words text)
+), noted AS (
+    UPDATE reservations r SET usage_at = s.at, idle_since = s.idle_since, idle_words = s.words
+    FROM sampled s WHERE r.reservation_id = s.reservation_id
+    RETURNING r.reservation_id
+)
+INSERT INTO reservation_usage (reservation_id, at, gpu_use, gpu_memory, ssh, jupyter, cpu, is_idle, is_simulated)
+SELECT reservation_id, at, gpu_use, gpu_memory, ssh, jupyter, cpu, idle_since IS NOT NULL, is_simulated
+FROM sampled JOIN noted USING (reservation_id)
+ON CONFLICT (reservation_id, at) DO NOTHING;
+
+-- name: list_points
+WITH bounds AS (
+    SELECT min(at) AS first, greatest(max(at) - min(at), interval '1 second') AS length
+    FROM reservation_usage WHERE reservation_id = $1
+), placed AS (
+    SELECT u.*, least($2::integer - 1,
+                      floor($2 * extract(epoch FROM u.at - b.first) / extract(epoch FROM b.length)))::integer AS slot
+    FROM reservation_usage u, bounds b WHERE u.reservation_id = $1
+)
+SELECT min(at) AS at, avg(gpu_use)::float8 AS gpu_use, avg(gpu_memory)::float8 AS gpu_memory,
+       avg(cpu)::float8 AS cpu, avg(is_idle::integer)::float8 AS idle_share
+FROM placed GROUP BY slot ORDER BY slot;

@@ -1,0 +1,86 @@
+"""Routes that change a reservation: each records an operation, and a controller carries it out."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query, Response
+
+from gpudev.api.context import App, Caller
+from gpudev.api.encoding import json_response
+from gpudev.api.jobs import JobId
+from gpudev.api.problems import OF_EVERY_CALLER, problems
+from gpudev.app.extend import ExtensionRequest
+from gpudev.domain.operations import OperationKind, OperationStatus
+from gpudev.wire.jobs import ActionResponse, ExtendRequest, JobUsage, KeepRequest, UsagePoint
+
+router = APIRouter(prefix="/v1", tags=["jobs"], responses=OF_EVERY_CALLER)
+
+IdempotencyKey = Annotated[
+    str | None, Header(max_length=200, description="Any text of one's own that means this very request.")
+]
+ClientVersion = Annotated[str | None, Header(description="Version of the client.")]
+
+
+@router.post("/jobs/{job_id}/extend", response_model=ActionResponse, responses=problems(400, 404, 409))
+async def extend_job(
+    app: App,
+    caller: Caller,
+    job_id: JobId,
+    body: ExtendRequest,
+    idempotency_key: IdempotencyKey = None,
+    x_gpu_dev_client: ClientVersion = None,
+) -> Response:
+    """Give an active reservation more time, also in the grace after its end; 48 hours in all at most."""
+    reservation = await app.find(caller, job_id)
+    asked = ExtensionRequest(
+        body.extension_hours, idempotency_key or "", looks_first=x_gpu_dev_client is None
+    )
+    accepted = await app.extend(caller, reservation, asked)
+    answer = ActionResponse(
+        job_id=reservation.id,
+        action=OperationKind.EXTEND,
+        status=OperationStatus.REQUESTED,
+        message=accepted.message,
+        operation_id=accepted.operation_id,
+    )
+    return json_response(answer)
+
+
+@router.post("/jobs/{job_id}/keep", response_model=ActionResponse, responses=problems(400, 404, 409))
+async def keep_job(app: App, caller: Caller, job_id: JobId, body: KeepRequest) -> Response:
+    """Hold off the end of an active reservation that nobody uses, for some hours."""
+    reservation = await app.find(caller, job_id)
+    operation_id = await app.keep(caller, reservation, body.hours, body.reason)
+    answer = ActionResponse(
+        job_id=reservation.id,
+        action=OperationKind.KEEP,
+        status=OperationStatus.REQUESTED,
+        message=f"Reservation {reservation.id8} is kept for {body.hours:g} hours, used or not.",
+        operation_id=operation_id,
+    )
+    return json_response(answer)
+
+
+@router.get("/jobs/{job_id}/usage", response_model=JobUsage, responses=problems(404, 409))
+async def get_usage(
+    app: App,
+    caller: Caller,
+    job_id: JobId,
+    points: Annotated[int, Query(ge=1, le=500, description="In how many stretches of time.")] = 40,
+) -> Response:
+    """How much a dev server was used over its life so far."""
+    reservation = await app.find(caller, job_id)
+    found = await app.usages.list_points(reservation.id, points)
+    shown = [
+        UsagePoint(
+            at=point.at,
+            gpu_percent=point.gpu_use,
+            gpu_memory_percent=point.gpu_memory,
+            cpu_cores=point.cpu,
+            idle_share=point.idle_share,
+        )
+        for point in found
+    ]
+    is_simulated = reservation.gpu_type in app.simulated_types
+    return json_response(JobUsage(job_id=reservation.id, simulated=is_simulated, points=shown))

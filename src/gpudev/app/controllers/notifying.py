@@ -1,0 +1,65 @@
+"""Send what is in the queue of notifications; what is not taken is tried again later, and not for ever."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from datetime import timedelta
+
+import structlog
+
+from gpudev.domain.errors import StoreUnavailable
+from gpudev.domain.notification import find_pause, wants
+from gpudev.ports.notify import Delivery, NotDelivered, Notifications, Notifier
+
+_AT_ONCE = 20
+_HIDDEN = timedelta(minutes=1)
+"""Longer than one try may take: whoever dies in the middle leaves it to the next."""
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SendNotifications:
+    notifications: Notifications
+    notifier: Notifier
+    every: timedelta = timedelta(seconds=1)
+
+    async def run(self) -> None:
+        """For ever. Nothing here may hold up a reservation."""
+        while True:
+            try:
+                sent = await self.send_due()
+            except StoreUnavailable as error:
+                _log.warning("notifications_postponed", error=error.message)
+                sent = 0
+            if not sent:
+                await asyncio.sleep(self.every.total_seconds())
+
+    async def send_due(self) -> int:
+        """One batch; how many there were."""
+        due = await self.notifications.read(_AT_ONCE, _HIDDEN)
+        await asyncio.gather(*map(self._send, due))
+        return len(due)
+
+    async def _send(self, delivery: Delivery) -> None:
+        target, notification = delivery.target, delivery.notification
+        if target is None or not wants(target, notification.event, is_test=delivery.is_test):
+            await self.notifications.archive([delivery.message_id])
+            return
+        try:
+            await self.notifier.send(target, notification)
+        except NotDelivered as error:
+            await self._try_again(delivery, error)
+        else:
+            await self.notifications.archive([delivery.message_id])
+
+    async def _try_again(self, delivery: Delivery, error: NotDelivered) -> None:
+        pause = None if error.is_final else find_pause(delivery.tries + 1)
+        log = _log.bind(delivery_id=delivery.notification.delivery_id, error=error.message)
+        if pause is None:
+            log.warning("notification_given_up", tries=delivery.tries + 1)
+            await self.notifications.archive([delivery.message_id])
+        else:
+            log.info("notification_postponed", seconds=pause.total_seconds())
+            await self.notifications.retry_after(delivery.message_id, pause)

@@ -1,0 +1,68 @@
+"""One look at everything that is due, for a job that is started every few minutes.
+
+The controller does all of this by itself and sooner; the job is for the time in which there is none. The two
+do not meet: a reservation is leased for its turn. A job that is killed has done what it has recorded, and the
+next one, or the controller, does the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from dataclasses import dataclass
+from enum import StrEnum
+
+import structlog
+
+from gpudev.app.controllers.reservations import ReservationController
+from gpudev.domain.errors import Stale, Unavailable
+from gpudev.domain.names import ReservationId
+from gpudev.ports.clock import Clock
+from gpudev.ports.store import Reservations
+
+_DUE_AT_ONCE = 500
+_TURNS_AT_ONCE = 8
+
+_log = structlog.get_logger(__name__)
+
+
+class Outcome(StrEnum):
+    DONE = "done"
+    LEFT = "left"
+    """Decided as far as that was possible; the rest waits for the cluster, or for whoever moved first."""
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class RunDue:
+    """Takes the turn of each reservation that is due when it is called, once."""
+
+    reservations: Reservations
+    controller: ReservationController
+    clock: Clock
+
+    async def __call__(self) -> Counter[Outcome]:
+        now = self.clock.now()
+        outcomes: Counter[Outcome] = Counter()
+        seen: set[ReservationId] = set()
+        places = asyncio.Semaphore(_TURNS_AT_ONCE)
+        while True:
+            # What could not be finished is due again and stays in front.
+            due = await self.reservations.list_due(now, _DUE_AT_ONCE + len(seen))
+            fresh = [reservation_id for reservation_id in due if reservation_id not in seen]
+            if not fresh:
+                return outcomes
+            outcomes.update(await asyncio.gather(*(self._turn(one, places) for one in fresh)))
+            seen.update(fresh)
+
+    async def _turn(self, reservation_id: ReservationId, places: asyncio.Semaphore) -> Outcome:
+        async with places:
+            try:
+                await self.controller.turn(reservation_id)
+            except (Unavailable, Stale) as error:
+                _log.info("turn_left", reservation_id=reservation_id, error=error.message)
+                return Outcome.LEFT
+            except Exception:  # noqa: BLE001 - the boundary: one bad turn must not stop the others
+                _log.exception("turn_failed", reservation_id=reservation_id)
+                return Outcome.FAILED
+        return Outcome.DONE

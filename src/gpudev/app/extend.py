@@ -1,0 +1,84 @@
+"""Give a reservation more time."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from gpudev.app.caller import Caller
+from gpudev.domain.audit import AuditAction
+from gpudev.domain.errors import NotFound
+from gpudev.domain.expiry import TimePolicy
+from gpudev.domain.extension import extend, extension_of, find_allowance, in_words
+from gpudev.domain.names import OperationId
+from gpudev.domain.operations import OperationKind, Terms
+from gpudev.domain.reservation import Reservation
+from gpudev.ports.clock import Clock
+from gpudev.ports.store import Operations
+
+LOOK_FIRST = timedelta(seconds=3)
+"""Clients of 0.3 read the old end after they have asked for a new one, and wait until it is another."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExtensionRequest:
+    hours: float
+    idempotency_key: str = ""
+    looks_first: bool = False
+    """The caller is a client that must be able to see the old end once more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """An extension that was accepted, and what it comes to if nothing else does before it."""
+
+    operation_id: OperationId
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Extend:
+    """Records the wish; a controller carries it out. What cannot be granted is refused at once."""
+
+    operations: Operations
+    policy: TimePolicy
+    clock: Clock
+
+    async def __call__(self, caller: Caller, reservation: Reservation, asked: ExtensionRequest) -> Extension:
+        length = extension_of(asked.hours)
+        operation_id = _choose_id(caller, reservation, asked)
+        if await self._is_known(operation_id):
+            return Extension(operation_id, f"Reservation {reservation.id8} was asked to be extended before.")
+        after = extend(reservation, length, self.policy)
+        now = self.clock.now()
+        entry = caller.entry(
+            AuditAction.EXTEND, reservation.id, detail=f"Of {reservation.username}, by {in_words(length)}."
+        )
+        terms = Terms(length, now + LOOK_FIRST if asked.looks_first else None)
+        await self.operations.request(
+            operation_id, reservation, OperationKind.EXTEND, now, (entry,), terms=terms
+        )
+        return Extension(operation_id, self._tell(after, after.expires_at))
+
+    async def _is_known(self, operation_id: OperationId) -> bool:
+        try:
+            await self.operations.get(operation_id, None)
+        except NotFound:
+            return False
+        return True
+
+    def _tell(self, after: Reservation, end: datetime | None) -> str:
+        left = find_allowance(after, self.policy) or timedelta()
+        return (
+            f"Reservation {after.id8} is being extended until {end:%Y-%m-%d %H:%M:%S} UTC. "
+            f"After that it can be extended by {in_words(left)} more."
+        )
+
+
+def _choose_id(caller: Caller, reservation: Reservation, asked: ExtensionRequest) -> OperationId:
+    """With a key, the same request again is the same operation."""
+    if not asked.idempotency_key:
+        return OperationId(str(uuid.uuid4()))
+    name = f"gpu-dev/{caller.user_id}/{asked.idempotency_key}/extend/{reservation.id}"
+    return OperationId(str(uuid.uuid5(uuid.NAMESPACE_URL, name)))

@@ -1,0 +1,51 @@
+"""Keep a server that only waits: until then it is not ended for being idle."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from datetime import timedelta
+
+from gpudev.app.caller import Caller
+from gpudev.domain.audit import AuditAction
+from gpudev.domain.errors import Conflict, Invalid
+from gpudev.domain.lifecycle import Status
+from gpudev.domain.names import OperationId
+from gpudev.domain.operations import OperationKind, Terms
+from gpudev.domain.reservation import Reservation
+from gpudev.ports.clock import Clock
+from gpudev.ports.store import Operations
+
+LONGEST = timedelta(hours=48)
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Records the wish; a controller carries it out."""
+
+    operations: Operations
+    clock: Clock
+
+    async def __call__(
+        self, caller: Caller, reservation: Reservation, hours: float, reason: str
+    ) -> OperationId:
+        if not 0 < hours <= LONGEST / timedelta(hours=1):
+            raise Invalid(
+                f"{hours:g} hours is not a time to keep a reservation.",
+                hint="Say more than 0 and at most 48 hours, for example: gpu-dev keep ID 2h",
+                code="bad_keep",
+            )
+        if reservation.status is not Status.ACTIVE:
+            raise Conflict(
+                f"Reservation {reservation.id8} is {reservation.status}; only an active one can be kept.",
+                hint="Yours are listed by: gpu-dev list",
+                code="not_active",
+            )
+        operation_id = OperationId(str(uuid.uuid4()))
+        detail = f"Of {reservation.username}, for {hours:g} hours. {reason}"
+        entry = caller.entry(AuditAction.KEEP, reservation.id, detail=detail)
+        terms = Terms(timedelta(hours=hours), reason=reason)
+        await self.operations.request(
+            operation_id, reservation, OperationKind.KEEP, self.clock.now(), (entry,), terms=terms
+        )
+        return operation_id

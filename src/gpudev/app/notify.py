@@ -1,0 +1,70 @@
+"""One's own choice of what to hear, and where."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from gpudev.app.caller import Caller
+from gpudev.domain.audit import AuditAction
+from gpudev.domain.errors import Invalid, NotFound
+from gpudev.domain.notification import Target, TargetKind, Topic, check_address
+from gpudev.ports.audit import AuditLog
+from gpudev.ports.notify import Notifications
+
+_MOST_CHARACTERS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Notify:
+    notifications: Notifications
+    audit: AuditLog
+    allowed_hosts: Collection[str]
+
+    async def find(self, caller: Caller) -> Target | None:
+        return await self.notifications.find_target(caller.user_id)
+
+    async def set(self, caller: Caller, kind: str, url: str, topics: Collection[str]) -> Target:
+        """A new secret goes with every new address; the old one stays with the old."""
+        address = urlsplit(url)
+        if len(url) > _MOST_CHARACTERS or not url.isprintable() or "@" in address.netloc:
+            raise Invalid("This is not an address that can be kept.", code="bad_address")
+        check_address(address.scheme, address.netloc, self.allowed_hosts)
+        earlier = await self.find(caller)
+        secret = earlier.secret if earlier and earlier.url == url else secrets.token_urlsafe(32)
+        target = Target(caller.user_id, _kind_of(kind), url, _topics_of(topics), secret)
+        await self.notifications.set_target(target)
+        await self.audit.write(caller.entry(AuditAction.SET_NOTIFICATIONS, address.netloc))
+        return target
+
+    async def unset(self, caller: Caller) -> None:
+        await self.notifications.unset_target(caller.user_id)
+        await self.audit.write(caller.entry(AuditAction.SET_NOTIFICATIONS, detail="None."))
+
+    async def test(self, caller: Caller) -> None:
+        if await self.find(caller) is None:
+            raise NotFound(
+                "You have no address for notifications.", hint="Set one with: gpu-dev notify set URL"
+            )
+        await self.notifications.send_test(caller.user_id)
+
+
+def _kind_of(text: str) -> TargetKind:
+    try:
+        return TargetKind(text)
+    except ValueError:
+        raise Invalid(
+            f'There is no kind "{text}" of notification.', hint="Choose webhook or slack.", code="bad_kind"
+        ) from None
+
+
+def _topics_of(texts: Collection[str]) -> frozenset[Topic]:
+    known = [topic.value for topic in Topic]
+    for text in texts:
+        if text not in known:
+            raise Invalid(
+                f'There is no topic "{text}".', hint=f"Choose from {', '.join(known)}.", code="bad_topic"
+            )
+    return frozenset(map(Topic, texts)) or frozenset(Topic)

@@ -1,0 +1,110 @@
+"""The cluster that the settings name, and the storage of its disks."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from gpudev.adapters.local.cluster import LocalCluster, LocalClusterConfig
+from gpudev.adapters.local.logs import LocalLogs
+from gpudev.bootstrap.disks import open_volumes
+from gpudev.bootstrap.foundation import (
+    Stores,
+    SystemClock,
+    choose_isolation,
+    claim_database,
+    claim_for,
+    offered_catalogue,
+    read_fleet,
+    uses_kubernetes,
+)
+from gpudev.domain.errors import Invalid
+from gpudev.ports.cluster import Cluster
+from gpudev.ports.logs import ServerLogs
+from gpudev.ports.volumes import Volumes
+from gpudev.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Backends:
+    """Where dev servers run, and where their disks are."""
+
+    cluster: Cluster
+    volumes: Volumes
+
+
+@asynccontextmanager
+async def open_backends(settings: Settings, stores: Stores) -> AsyncIterator[Backends]:
+    async with (
+        open_cluster(settings, stores) as cluster,
+        open_volumes(settings, SystemClock()) as volumes,
+    ):
+        yield Backends(cluster, volumes)
+
+
+@asynccontextmanager
+async def open_cluster(settings: Settings, stores: Stores) -> AsyncIterator[Cluster]:
+    """The cluster, and the database made its own: reservations of another would look lost from here."""
+    opened = _open_kubernetes if uses_kubernetes(settings) else _open_local
+    async with opened(settings, stores) as cluster:
+        yield cluster
+
+
+def make_logs(settings: Settings) -> ServerLogs | None:
+    if uses_kubernetes(settings):
+        from gpudev.adapters.kubernetes.logs import KubernetesLogs  # noqa: PLC0415 - as below
+
+        return KubernetesLogs(settings.kubernetes.kubeconfig, settings.kubernetes.namespace)
+    return LocalLogs(settings.local.state_dir) if settings.local.state_dir else None
+
+
+@asynccontextmanager
+async def _open_local(settings: Settings, stores: Stores) -> AsyncIterator[Cluster]:
+    if settings.local.state_dir is None:
+        raise Invalid(
+            "No cluster is configured.",
+            hint="Run gpu-dev on this machine with gpu-dev up, or set GPU_DEV_CLUSTER=kubernetes.",
+            code="no_cluster",
+        )
+    await claim_database(settings, stores)
+    paths = tuple(path for path in settings.local.read_only_paths.split(":") if path)
+    config = LocalClusterConfig(
+        state_dir=settings.local.state_dir,
+        fleet=read_fleet(settings),
+        isolation=choose_isolation(settings),
+        read_only_paths=paths,
+    )
+    async with LocalCluster(config) as cluster:
+        # The cluster's lock makes this the only controller, so no lease can be anybody's.
+        await stores.reservations.take_over(SystemClock().now())
+        await stores.disks.take_over(SystemClock().now())
+        yield cluster
+
+
+@asynccontextmanager
+async def _open_kubernetes(settings: Settings, stores: Stores) -> AsyncIterator[Cluster]:
+    # Late: one machine does without all of this.
+    from gpudev.adapters.kubernetes.cluster import KubernetesCluster  # noqa: PLC0415 - see above
+    from gpudev.adapters.kubernetes.config import (  # noqa: PLC0415 - see above
+        KubernetesConfig,
+        PullPolicy,
+        Reach,
+    )
+
+    chosen = settings.kubernetes
+    config = KubernetesConfig(
+        catalogue=offered_catalogue(settings),
+        image=chosen.image,
+        namespace=chosen.namespace,
+        kubeconfig=chosen.kubeconfig,
+        pull_policy=PullPolicy(chosen.pull_policy),
+        pull_secrets=chosen.pull_secrets,
+        reach=Reach(chosen.reach),
+        port_slots=chosen.port_slots,
+        workspace_gib=chosen.workspace_gib,
+        closed_networks=chosen.closed_networks,
+    )
+    async with KubernetesCluster(config) as cluster:
+        await claim_for(cluster.cluster_id, stores)
+        yield cluster

@@ -1,0 +1,102 @@
+"""What people want to hear of, where it goes, and when it is tried again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from types import MappingProxyType
+
+from gpudev.domain.errors import Invalid
+from gpudev.domain.names import UserId
+from gpudev.domain.reservation import EventKind
+
+MOST_TRIES = 8
+_FIRST_PAUSE = timedelta(seconds=2)
+_LONGEST_PAUSE = timedelta(minutes=10)
+
+
+class Topic(StrEnum):
+    STARTS = "starts"
+    WARNINGS = "warnings"
+    ENDS = "ends"
+    FAILURES = "failures"
+    QUEUE = "queue"
+
+
+TOPIC_OF: Mapping[str, Topic] = MappingProxyType(
+    {
+        EventKind.ACTIVE: Topic.STARTS,
+        EventKind.WARNED: Topic.WARNINGS,
+        EventKind.IDLE_WARNED: Topic.WARNINGS,
+        EventKind.OUT_OF_MEMORY: Topic.WARNINGS,
+        EventKind.EXPIRED: Topic.ENDS,
+        EventKind.CANCELLED: Topic.ENDS,
+        EventKind.FAILED: Topic.FAILURES,
+        EventKind.QUEUED: Topic.QUEUE,
+        EventKind.PLACED: Topic.QUEUE,
+        EventKind.REQUEUED: Topic.QUEUE,
+    }
+)
+"""Events that are not here are told to nobody."""
+
+
+class TargetKind(StrEnum):
+    WEBHOOK = "webhook"
+    """JSON with everything, signed."""
+    SLACK = "slack"
+    """`{"text": ...}`, as Slack and those compatible with it take it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where somebody wants to hear of what."""
+
+    user_id: UserId
+    kind: TargetKind
+    url: str
+    topics: frozenset[Topic]
+    secret: str = field(default="", repr=False)
+    """By which a webhook knows that it was us."""
+
+
+@dataclass(frozen=True, slots=True)
+class Notification:
+    """One thing to tell. The id is the same at every try, so that a receiver can tell repeats."""
+
+    delivery_id: str
+    event: str
+    username: str
+    reservation_id: str
+    name: str
+    gpu_type: str
+    gpu_count: int
+    status: str
+    message: str
+    at: datetime
+
+
+def wants(target: Target, event: str, *, is_test: bool = False) -> bool:
+    return is_test or TOPIC_OF.get(event) in target.topics
+
+
+def find_pause(tries: int) -> timedelta | None:
+    """How long to wait after so many tries in vain; None: not again."""
+    if tries >= MOST_TRIES:
+        return None
+    return min(_LONGEST_PAUSE, _FIRST_PAUSE * (1 << tries))
+
+
+def check_address(scheme: str, host: str, allowed: Collection[str]) -> None:
+    """Only where the operator allows; without TLS only to this very machine."""
+    if host.lower() not in allowed:
+        choices = ", ".join(sorted(allowed)) or "none"
+        raise Invalid(
+            f'Notifications may not be sent to "{host}".',
+            hint=f"Hosts that the operator allows: {choices}.",
+            code="host_not_allowed",
+        )
+    is_here = host.partition(":")[0] in {"127.0.0.1", "localhost"}
+    if scheme != "https" and not (scheme == "http" and is_here):
+        raise Invalid("The address must begin with https://.", code="bad_address")

@@ -1,0 +1,71 @@
+"""How a reservation ends, and what is taken away with it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from gpudev.domain.lifecycle import Status
+from gpudev.domain.operations import OperationOutcome
+from gpudev.domain.plans.actions import (
+    DeleteServer,
+    DiscardPortSlot,
+    Record,
+)
+from gpudev.domain.plans.observation import Observation, Plan
+from gpudev.domain.reasons import EXPLANATIONS, Reason
+from gpudev.domain.reservation import (
+    Event,
+    EventKind,
+    Reservation,
+    end,
+)
+from gpudev.domain.server import Cause, ObservedServer, ServerPhase
+
+_REASONS = {
+    Cause.IMAGE: Reason.IMAGE_UNAVAILABLE,
+    Cause.NODE_LOST: Reason.NODE_LOST,
+    Cause.EVICTED: Reason.EVICTED,
+    Cause.OUT_OF_MEMORY: Reason.OUT_OF_MEMORY,
+}
+
+
+def find_reason(server: ObservedServer, otherwise: Reason) -> Reason:
+    return _REASONS[server.cause] if server.cause else otherwise
+
+
+def plan_failure(seen: Observation, reason: Reason) -> Plan:
+    words = seen.server.detail if seen.server else ""
+    detail = f"{EXPLANATIONS[reason].sentence} {words}".strip()
+    record = ending(seen.reservation, Status.FAILED, reason, seen.now, detail)
+    return (record, *removal(seen.server))
+
+
+def removal(server: ObservedServer | None) -> Plan:
+    if server is None or server.phase is ServerPhase.STOPPING:
+        return ()
+    return (DeleteServer(server.reservation_id, server.uid),)
+
+
+def discarding(reservation: Reservation) -> Plan:
+    """A slow creation may still bring a server to that address, so it is not given to anybody else."""
+    return (DiscardPortSlot(reservation.port_slot),) if reservation.port_slot else ()
+
+
+_END_EVENTS = {
+    Status.EXPIRED: EventKind.EXPIRED,
+    Status.CANCELLED: EventKind.CANCELLED,
+    Status.FAILED: EventKind.FAILED,
+}
+
+
+def ending(
+    reservation: Reservation,
+    status: Status,
+    reason: Reason,
+    now: datetime,
+    detail: str = "",
+    *,
+    outcomes: tuple[OperationOutcome, ...] = (),
+) -> Record:
+    after = end(reservation, status, reason, now, detail)
+    return Record(reservation, after, Event(_END_EVENTS[status], after.detail, now, reason), outcomes)

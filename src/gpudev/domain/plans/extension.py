@@ -1,0 +1,34 @@
+"""What becomes of the wish for more time: a later end, or the words why not. Either way it is history."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from gpudev.domain.errors import Rejected
+from gpudev.domain.expiry import TimePolicy
+from gpudev.domain.extension import extend, find_allowance, in_words
+from gpudev.domain.operations import Operation, OperationOutcome, OperationStatus
+from gpudev.domain.plans.actions import Record
+from gpudev.domain.reservation import Event, EventKind, Reservation
+
+
+def plan_extension(reservation: Reservation, asked: Operation, policy: TimePolicy, now: datetime) -> Record:
+    length = asked.terms.length or timedelta()
+    try:
+        after = extend(reservation, length, policy)
+    except Rejected as refusal:
+        return _refusal(reservation, asked, refusal.message, now)
+    left = find_allowance(after, policy) or timedelta()
+    message = (
+        f"Extended by {in_words(length)}: it ends at {after.expires_at:%Y-%m-%d %H:%M:%S} UTC. "
+        f"It can be extended by {in_words(left)} more."
+    )
+    outcome = OperationOutcome(asked.operation_id, OperationStatus.DONE)
+    return Record(reservation, after, Event(EventKind.EXTENDED, message, now), (outcome,))
+
+
+def _refusal(reservation: Reservation, asked: Operation, why: str, now: datetime) -> Record:
+    after = replace(reservation, extension_error=why)
+    outcome = OperationOutcome(asked.operation_id, OperationStatus.FAILED, why)
+    return Record(reservation, after, Event(EventKind.EXTENSION_REFUSED, why, now), (outcome,))

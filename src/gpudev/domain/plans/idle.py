@@ -1,0 +1,36 @@
+"""What is done about a server that nobody uses: it is warned, let off again, or ended as by the clock."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from gpudev.domain.idle import Idleness, IdlePolicy, weigh
+from gpudev.domain.notices import tell_of_idleness
+from gpudev.domain.plans.actions import LookAgain, Record
+from gpudev.domain.reservation import Event, EventKind, Reservation
+
+
+def is_given_up(reservation: Reservation, now: datetime, policy: IdlePolicy) -> bool:
+    """It was warned, nobody came, and the countdown is over."""
+    end_at = weigh(reservation, now, policy).end_at
+    return end_at is not None and now >= end_at
+
+
+def plan_idleness(
+    reservation: Reservation, now: datetime, policy: IdlePolicy
+) -> tuple[Record | LookAgain, ...]:
+    state = weigh(reservation, now, policy)
+    if state.is_warning_over:
+        after = replace(reservation, idle_warned_at=None, idle_warning="")
+        message = "It is used again, or kept: it is not ended for being idle."
+        return (Record(reservation, after, Event(EventKind.IDLE_OVER, message, now)),)
+    if state.warn_at is not None and now >= state.warn_at:
+        words = tell_of_idleness(reservation, now + policy.countdown)
+        after = replace(reservation, idle_warned_at=now, idle_warning=words)
+        return (Record(reservation, after, Event(EventKind.IDLE_WARNED, words, now)),)
+    return tuple(LookAgain(moment) for moment in _list_moments(state))
+
+
+def _list_moments(state: Idleness) -> list[datetime]:
+    return [moment for moment in (state.warn_at, state.end_at) if moment is not None]

@@ -1,0 +1,19 @@
+"""What becomes of the wish to keep an idle server: until then it is not ended for being idle."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from gpudev.domain.operations import Operation, OperationOutcome, OperationStatus
+from gpudev.domain.plans.actions import Record
+from gpudev.domain.reservation import Event, EventKind, Reservation
+
+
+def plan_keep(reservation: Reservation, asked: Operation, now: datetime) -> Record:
+    until = asked.requested_at + (asked.terms.length or timedelta())
+    after = replace(reservation, kept_until=max(until, reservation.kept_until or until))
+    why = f" {asked.terms.reason}" if asked.terms.reason else ""
+    message = f"Kept until {until:%Y-%m-%d %H:%M:%S} UTC, whether it is used or not.{why}"
+    outcome = OperationOutcome(asked.operation_id, OperationStatus.DONE)
+    return Record(reservation, after, Event(EventKind.KEPT, message, now), (outcome,))

@@ -1,0 +1,40 @@
+"""What the people on a running dev server are to be told: recorded first, then told until it is heard."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from gpudev.domain import expiry
+from gpudev.domain.notices import list_notices, tell_of_end, tell_of_oom
+from gpudev.domain.plans.actions import Note, Record, ReservationAction, Tell
+from gpudev.domain.reservation import Event, EventKind, Reservation
+from gpudev.domain.server import ObservedServer, ServerPhase
+
+
+def plan_notices(
+    reservation: Reservation, server: ObservedServer | None, now: datetime
+) -> tuple[ReservationAction, ...]:
+    """Nothing if everybody knows what there is to know; without a server nobody can be told."""
+    if server is not None and server.oom_kills > reservation.oom_count:
+        return (_count_oom(reservation, server, now),)
+    minutes = expiry.find_due_warning(reservation, now)
+    if minutes is not None:
+        return (_warning(reservation, minutes, now),)
+    if server is None or server.phase is not ServerPhase.READY:
+        return ()
+    notices = list_notices(reservation)
+    keys = tuple(notice.key for notice in notices)
+    if keys == reservation.told_notices:
+        return ()
+    return (Tell(reservation.id, server.uid, notices), Note(replace(reservation, told_notices=keys)))
+
+
+def _warning(reservation: Reservation, minutes: int, now: datetime) -> Record:
+    after = replace(reservation, warned_minutes=minutes)
+    return Record(reservation, after, Event(EventKind.WARNED, tell_of_end(after, minutes), now))
+
+
+def _count_oom(reservation: Reservation, server: ObservedServer, now: datetime) -> Record:
+    after = replace(reservation, oom_count=server.oom_kills, last_oom_at=server.last_oom_at or now)
+    return Record(reservation, after, Event(EventKind.OUT_OF_MEMORY, tell_of_oom(after), now))

@@ -1,0 +1,172 @@
+"""What to do about a reservation whose server is on its way."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+from typing import assert_never
+
+from gpudev.domain import expiry
+from gpudev.domain.disk import Disk
+from gpudev.domain.expiry import TimePolicy
+from gpudev.domain.lifecycle import Status
+from gpudev.domain.plans.actions import (
+    CreateServer,
+    LookAgain,
+    Note,
+    Record,
+)
+from gpudev.domain.plans.ending import discarding, ending, find_reason, plan_failure, removal
+from gpudev.domain.plans.observation import Observation, Plan
+from gpudev.domain.reasons import EXPLANATIONS, Reason
+from gpudev.domain.reservation import (
+    Event,
+    EventKind,
+    Reservation,
+    activate,
+    queue,
+)
+from gpudev.domain.server import Cause, HomeVolume, Member, ObservedServer, ServerPhase, ServerSpec
+
+_UNFIT_NODE = frozenset({Cause.NODE_LOST, Cause.EVICTED})
+"""A server that never answered lost nothing by these: it may start elsewhere."""
+
+
+def plan_preparing(seen: Observation) -> Plan:
+    if not seen.cluster_answers:
+        return (LookAgain(seen.now + seen.policy.recheck),)
+    if seen.server is not None and _is_usable(seen.reservation, seen.server):
+        return (_activation(seen.reservation, seen.server, seen.now),)
+    latest, policy = _with_progress(seen), _policy_of(seen)
+    if why := expiry.find_end_of_start(latest, seen.now, policy):
+        return plan_failure(seen, why)
+    last_look = expiry.start_is_given_up_at(latest, policy)
+    look_again = LookAgain(min(last_look, seen.now + seen.policy.recheck))
+    return (*_progress(seen.reservation, latest), *_plan_start(seen, look_again))
+
+
+def _policy_of(seen: Observation) -> TimePolicy:
+    """A big disk takes its time, without news: what shows none is a server, once there is one."""
+    if seen.server is None and seen.disk is not None:
+        return replace(seen.policy, progress_limit=seen.policy.start_limit)
+    return seen.policy
+
+
+def _plan_start(seen: Observation, look_again: LookAgain) -> Plan:
+    if seen.server is None:
+        return _plan_creation(seen, look_again)
+    if _stands_elsewhere(seen.reservation, seen.server):
+        return (*removal(seen.server), look_again)
+    return _plan_by_phase(seen, seen.server, look_again)
+
+
+def _plan_creation(seen: Observation, look_again: LookAgain) -> Plan:
+    """A server is made once its disk is ready; one whose disk fails is never given an empty home instead."""
+    disk = seen.disk
+    if disk is None or disk.is_ready_for(seen.reservation.id):
+        return (CreateServer(_spec_of(seen)), look_again)
+    if disk.problem:
+        detail = f"{EXPLANATIONS[Reason.DISK_FAILED].sentence} {disk.problem}"
+        return (ending(seen.reservation, Status.FAILED, Reason.DISK_FAILED, seen.now, detail),)
+    return (look_again,)
+
+
+def _plan_by_phase(seen: Observation, server: ObservedServer, look_again: LookAgain) -> Plan:
+    match server.phase:
+        case ServerPhase.STARTING | ServerPhase.READY:
+            creation = () if _is_whole(seen.reservation, server) else (CreateServer(_spec_of(seen)),)
+            return (*creation, look_again)
+        case ServerPhase.STOPPING:
+            return (look_again,)
+        case ServerPhase.UNPLACEABLE:
+            return _plan_requeueing(seen, server)
+        case ServerPhase.FAILED if server.cause in _UNFIT_NODE:
+            return _plan_requeueing(seen, server)
+        case ServerPhase.FAILED | ServerPhase.CRASHING:
+            return plan_failure(seen, find_reason(server, Reason.START_FAILED))
+        case other:
+            assert_never(other)
+
+
+def _with_progress(seen: Observation) -> Reservation:
+    """With what the cluster says of its start, if it says something new; the user sees it, too."""
+    server = seen.server
+    if server is None or server.phase is not ServerPhase.STARTING:
+        return seen.reservation
+    if server.progress == seen.reservation.progress:
+        return seen.reservation
+    detail = server.progress or seen.reservation.detail
+    return replace(seen.reservation, progress=server.progress, progress_at=seen.now, detail=detail)
+
+
+def _progress(before: Reservation, latest: Reservation) -> Plan:
+    """That a server is there at all is noted; what is said of it is an event."""
+    if latest == before:
+        return ()
+    if not latest.progress or latest.progress_at is None:
+        return (Note(latest),)
+    return (Record(before, latest, Event(EventKind.PROGRESS, latest.progress, latest.progress_at)),)
+
+
+def _plan_requeueing(seen: Observation, server: ObservedServer) -> Plan:
+    """It never answered, so nothing is lost by taking it away before the move is written."""
+    record = _requeueing(seen.reservation, server, seen.now)
+    return (*removal(server), *discarding(seen.reservation), record)
+
+
+def _is_usable(reservation: Reservation, server: ObservedServer) -> bool:
+    answers = server.phase is ServerPhase.READY and all(member.address for member in server.members)
+    return answers and _is_whole(reservation, server)
+
+
+def _is_whole(reservation: Reservation, server: ObservedServer) -> bool:
+    """Every member is there, each on the node that was chosen for its rank."""
+    return server.nodes == reservation.nodes
+
+
+def _stands_elsewhere(reservation: Reservation, server: ObservedServer) -> bool:
+    """It is left over from an earlier placement, whose creation came late."""
+    return any(
+        reservation.nodes[member.rank : member.rank + 1] != (member.node,) for member in server.members
+    )
+
+
+def _activation(reservation: Reservation, server: ObservedServer, now: datetime) -> Record:
+    members = tuple(Member(member.node, member.address, member.host_keys) for member in server.members)
+    after = activate(reservation, members, now)
+    return Record(reservation, after, Event(EventKind.ACTIVE, after.detail, now))
+
+
+def _requeueing(reservation: Reservation, server: ObservedServer, now: datetime) -> Record:
+    reason = Reason.PLACEMENT_LOST
+    detail = f"{EXPLANATIONS[reason].sentence} {server.detail}".strip()
+    after = queue(reservation, reason, detail)
+    return Record(reservation, after, Event(EventKind.REQUEUED, detail, now, reason))
+
+
+def _spec_of(seen: Observation) -> ServerSpec:
+    reservation = seen.reservation
+    return ServerSpec(
+        reservation_id=reservation.id,
+        reservation_name=reservation.name,
+        username=reservation.username,
+        nodes=reservation.nodes,
+        gpu_type=reservation.gpu_type,
+        gpu_count=reservation.gpu_count,
+        share=seen.gpu_type.share_of(reservation.gpus_per_node),
+        duration=reservation.duration,
+        ssh_public_keys=reservation.ssh_public_keys,
+        env_vars=reservation.env_vars,
+        image=reservation.image,
+        port_slot=reservation.port_slot,
+        home=_home_of(seen.disk),
+        notice=reservation.warning,
+    )
+
+
+def _home_of(disk: Disk | None) -> HomeVolume | None:
+    if disk is None:
+        return None
+    if disk.volume_id is None:
+        raise ValueError("A disk that is ready has a volume.")
+    return HomeVolume(disk.volume_id, disk.name, disk.size_gb)

@@ -1,0 +1,42 @@
+"""What was measured of the use of dev servers, and what it adds up to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from gpudev.domain.idle import Usage
+from gpudev.domain.names import ReservationId
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One measurement and what it means: since when the server is idle, None if it is busy."""
+
+    reservation_id: ReservationId
+    usage: Usage
+    idle_since: datetime | None
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class UsagePoint:
+    """A stretch of time with the means of what was measured in it; None where nothing was."""
+
+    at: datetime
+    gpu_use: float | None
+    gpu_memory: float | None
+    cpu: float | None
+    idle_share: float
+
+
+class Usages(Protocol):
+    async def add(self, samples: Sequence[Sample]) -> None:
+        """Keep samples, and what they mean with their reservations. Not a change of those."""
+        ...
+
+    async def list_points(self, reservation_id: ReservationId, count: int) -> tuple[UsagePoint, ...]:
+        """The whole life of a reservation so far in so many stretches of equal length, the oldest first."""
+        ...

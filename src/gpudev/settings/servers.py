@@ -1,0 +1,95 @@
+"""Where dev servers run."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from ipaddress import ip_network
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field, field_validator
+from pydantic_settings import BaseSettings
+
+from gpudev.settings.reading import CONFIG, split
+
+
+class LocalSettings(BaseSettings):
+    """One machine as the cluster; `gpu-dev up` sets these for the processes that it starts."""
+
+    model_config = CONFIG
+
+    state_dir: Path | None = Field(None, validation_alias="GPU_DEV_STATE_DIR")
+    """Folder of the database, the dev servers and their homes. Without it there is no one-machine mode."""
+    fleet: str = Field("", validation_alias="GPU_DEV_FLEET")
+    """`test`, `prod`, `detect` or a fleet file. Empty: `detect` where there are NVIDIA GPUs, else `test`."""
+    isolation: Literal["", "bubblewrap", "none"] = Field("", validation_alias="GPU_DEV_ISOLATION")
+    """How dev servers are kept apart. Empty: bubblewrap where it works, else not at all."""
+    read_only_paths: str = Field("", validation_alias="GPU_DEV_READ_ONLY_PATHS")
+    """More folders of this machine that dev servers may read, separated by colons."""
+
+
+class ClusterSettings(BaseSettings):
+    """Where dev servers run, and which GPU types there are."""
+
+    model_config = CONFIG
+
+    kind: Literal["local", "kubernetes"] = Field("local", validation_alias="GPU_DEV_CLUSTER")
+    """`local`: this machine. `kubernetes`: the pods of a cluster."""
+    gpu_types_file: Path | None = Field(None, validation_alias="GPU_DEV_GPU_TYPES_FILE")
+    """A TOML file with GPU types of one's own, or with the few that are on offer, for Kubernetes."""
+
+
+class KubernetesSettings(BaseSettings):
+    """Dev servers as pods. Lists are separated by commas."""
+
+    model_config = CONFIG
+
+    namespace: str = Field("gpu-dev", validation_alias="GPU_DEV_KUBERNETES_NAMESPACE", min_length=1)
+    """Namespace of the dev servers; nothing else should be in it."""
+    kubeconfig: str = Field("", validation_alias="GPU_DEV_KUBERNETES_KUBECONFIG")
+    """Path of a kubeconfig. Empty: this pod's service account, `KUBECONFIG`, or `~/.kube/config`."""
+    image: str = Field(
+        "pytorch/pytorch:2.8.0-cuda12.9-cudnn9-devel", validation_alias="GPU_DEV_CONTAINER_IMAGE"
+    )
+    """Image of dev servers. Without `sshd` and `sudo` in it, they are installed at every start."""
+    pull_policy: Literal["IfNotPresent", "Always", "Never"] = Field(
+        "IfNotPresent", validation_alias="GPU_DEV_KUBERNETES_PULL_POLICY"
+    )
+    """When nodes fetch an image."""
+    pull_secret_names: str = Field("", validation_alias="GPU_DEV_KUBERNETES_PULL_SECRETS")
+    """Names of Secrets in the namespace with which nodes fetch images."""
+    reach: Literal["auto", "node", "pod", "probe"] = Field(
+        "auto", validation_alias="GPU_DEV_KUBERNETES_REACH"
+    )
+    """How controllers find out that a dev server answers. `node`: by its node port. `pod`: by its own
+    address. `auto`: by its node port, or by its own address where that cannot be reached. `probe`: they take
+    the kubelet's word."""
+    port_slots: int = Field(8, validation_alias="GPU_DEV_KUBERNETES_PORT_SLOTS", ge=0, le=1000)
+    """How many NodePort Services are kept ready. A dev server that gets none has its port a second later."""
+    workspace_gib: int = Field(100, validation_alias="GPU_DEV_KUBERNETES_WORKSPACE_GIB", ge=1)
+    """The most that `/workspace` may hold, in GiB."""
+    closed_network_names: str = Field("", validation_alias="GPU_DEV_KUBERNETES_CLOSED_NETWORKS")
+    """Networks that dev servers may not reach, that of the database say, besides the metadata service."""
+
+    @property
+    def pull_secrets(self) -> tuple[str, ...]:
+        return tuple(sorted(split(self.pull_secret_names)))
+
+    @property
+    def closed_networks(self) -> tuple[str, ...]:
+        return tuple(sorted(split(self.closed_network_names)))
+
+    @field_validator("closed_network_names")
+    @classmethod
+    def _check_networks(cls, value: str) -> str:
+        for text in split(value):
+            ip_network(text)
+        return value
+
+
+def default_state_dir() -> Path:
+    """Where one machine keeps its state unless told otherwise."""
+    home = os.environ.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir
+    base = os.environ.get("XDG_DATA_HOME") or Path(home) / ".local" / "share"
+    return Path(base) / "gpu-dev"

@@ -1,0 +1,83 @@
+"""The service itself: its database, its addresses, its process."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Literal
+from urllib.parse import quote
+
+from pydantic import Field
+from pydantic_settings import BaseSettings
+
+from gpudev.settings.reading import CONFIG
+
+
+class DatabaseSettings(BaseSettings):
+    """PostgreSQL: one address in `GPU_DEV_DATABASE_URL`, or its parts in `POSTGRES_*`."""
+
+    model_config = CONFIG
+
+    url: str = Field("", validation_alias="GPU_DEV_DATABASE_URL")
+    """Address of the database, `postgresql://user:password@host:port/name`. Replaces the parts below."""
+    host: str = Field("localhost", validation_alias="POSTGRES_HOST")
+    """Host of the database."""
+    port: int = Field(5432, validation_alias="POSTGRES_PORT")
+    """Port of the database."""
+    user: str = Field("gpudev", validation_alias="POSTGRES_USER")
+    """User to connect as."""
+    password: str = Field("", validation_alias="POSTGRES_PASSWORD")
+    """Password of that user."""
+    name: str = Field("gpudev", validation_alias="POSTGRES_DB")
+    """Name of the database."""
+    replica_url: str = Field("", validation_alias="GPU_DEV_DATABASE_REPLICA_URL")
+    """Address of a streaming replica. Lists of ended reservations are read from it while it answers."""
+    max_connections: int = Field(10, validation_alias="GPU_DEV_DATABASE_MAX_CONNECTIONS", ge=2)
+    """Most connections that one process opens, the one that listens aside."""
+
+    @property
+    def dsn(self) -> str:
+        if self.url:
+            return self.url
+        login = f"{quote(self.user)}:{quote(self.password)}" if self.password else quote(self.user)
+        return f"postgresql://{login}@{self.host}:{self.port}/{quote(self.name)}"
+
+
+class ApiSettings(BaseSettings):
+    """The HTTP service."""
+
+    model_config = CONFIG
+
+    host: str = Field("127.0.0.1", validation_alias="GPU_DEV_API_HOST")
+    """Address to listen on."""
+    port: int = Field(8321, validation_alias="GPU_DEV_API_PORT")
+    """Port to listen on."""
+    socket_fd: int = Field(-1, validation_alias="GPU_DEV_API_FD")
+    """Set by `gpu-dev up`: descriptor of a socket that listens already; replaces host and port."""
+    workers: int = Field(1, validation_alias="GPU_DEV_API_WORKERS", ge=1, le=64)
+    """How many processes serve the API on its one socket. Each opens database connections of its own."""
+    metrics_port: int = Field(0, validation_alias="GPU_DEV_METRICS_PORT")
+    """Port for Prometheus metrics of all processes that share `PROMETHEUS_MULTIPROC_DIR`; 0 turns it off."""
+    metrics_dir: Path | None = Field(None, validation_alias="PROMETHEUS_MULTIPROC_DIR")
+    """Folder in which processes share their metrics. Several workers make one of their own without it."""
+    key_ttl_hours: int = Field(2, validation_alias="API_KEY_TTL_HOURS", ge=1, le=168)
+    """How long an API key lives, in hours."""
+
+
+class ProcessSettings(BaseSettings):
+    """This process."""
+
+    model_config = CONFIG
+
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", validation_alias="GPU_DEV_LOG_LEVEL"
+    )
+    """The least important log lines that are written."""
+    hostname: str = Field(default_factory=socket.gethostname, validation_alias="HOSTNAME")
+    """Name of this machine or pod, as it goes into `last_availability_updated_by`."""
+    parent_pid: int = Field(0, validation_alias="GPU_DEV_PARENT_PID")
+    """Set by `gpu-dev up`: end when this process ends."""
+    ready_fd: int = Field(-1, validation_alias="GPU_DEV_READY_FD")
+    """Set by `gpu-dev up`: descriptor to write to once this process is ready."""
+    fault_file: Path | None = Field(None, validation_alias="GPU_DEV_FAULT_FILE")
+    """For tests of crash safety: a file that names a point of a turn at which the process kills itself."""

@@ -1,0 +1,35 @@
+"""One's own notifications on the wire."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotificationChoice:
+    url: str | None = None
+    """Where to send them; left out or null: nowhere. Only hosts that the operator allows."""
+    kind: str = "webhook"
+    """`webhook`: signed JSON with everything; `slack`: a text, as Slack takes it."""
+    topics: list[str] = field(default_factory=list)
+    """Of what: starts, warnings, ends, failures, queue. None given: of all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotificationSettings:
+    topics: list[str]
+    """Of what one wants to hear; empty if nothing is set."""
+    allowed_hosts: list[str]
+    """Where notifications may be sent to here."""
+    url: str | None = None
+    """Where they go."""
+    kind: str | None = None
+    """`webhook` or `slack`."""
+    secret: str | None = None
+    """By which a webhook can check who sent it; told only when it is set."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotificationTest:
+    message: str
+    """That a test is on its way."""

@@ -1,0 +1,114 @@
+"""From what a cluster measures to the end of a reservation that nobody uses, on a real database."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from gpudev.app.controllers.execute import Executor
+from gpudev.app.controllers.reservations import ReservationController, Rules
+from gpudev.app.controllers.sampling import Sampler
+from gpudev.bootstrap.foundation import Stores
+from gpudev.domain.catalogue import DEFAULT_CATALOGUE
+from gpudev.domain.expiry import TimePolicy
+from gpudev.domain.idle import IdlePolicy, Signal
+from gpudev.domain.lifecycle import Status
+from gpudev.domain.names import NodeName, OperationId
+from gpudev.domain.operations import OperationKind, Terms
+from gpudev.domain.reasons import Reason
+from gpudev.domain.reservation import Reservation
+from gpudev.domain.server import ObservedMember, ObservedServer, ServerPhase
+from tests.support.active import make_active
+from tests.support.reservations import NOON, open_test_stores
+from tests.support.simulated_cluster import SimulatedCluster
+from tests.support.simulation import MovableClock
+
+pytestmark = pytest.mark.anyio
+
+MINUTE = timedelta(minutes=1)
+POLICY = IdlePolicy(after=30 * MINUTE, countdown=10 * MINUTE)
+QUIET = {Signal.GPU_USE: 0.0, Signal.GPU_MEMORY: 1.0, Signal.SSH: 0.0, Signal.CPU: 0.1}
+
+
+class World:
+    def __init__(self, stores: Stores) -> None:
+        self.stores = stores
+        self.clock = MovableClock()
+        self.cluster = SimulatedCluster("t4", {NodeName("t4-0"): 4})
+        self.sampler = Sampler(stores.reservations, stores.usages, self.cluster, POLICY, self.clock, MINUTE)
+        executor = Executor(
+            stores.reservations, stores.operations, stores.admissions, self.cluster, self.clock
+        )
+        self.controller = ReservationController(
+            stores.queue, executor, Rules(DEFAULT_CATALOGUE, TimePolicy(), POLICY), stores.disks
+        )
+
+    async def start(self) -> Reservation:
+        user = await self.stores.users.upsert("ada")
+        end = NOON + timedelta(hours=20)
+        active = await make_active(self.stores, user, now=NOON, expires_at=end)
+        self.cluster.servers[active.id] = ObservedServer(
+            active.id, "uid", (ObservedMember(NodeName("t4-0"), ServerPhase.READY),)
+        )
+        return active
+
+    async def pass_time(self, one: Reservation, minutes: int, signals: dict[Signal, float]) -> Reservation:
+        """Minute by minute: measured, and looked at."""
+        for _ in range(minutes):
+            self.clock.time += MINUTE
+            self.cluster.use[one.id] = signals
+            await self.sampler.sample()
+            await self.controller.turn(one.id)
+        return await self.stores.reservations.get(one.id)
+
+
+async def test_a_server_that_nobody_uses_is_warned_and_ended_and_its_use_is_kept(database: str) -> None:
+    async with open_test_stores(database) as stores:
+        world = World(stores)
+        one = await world.start()
+        busy = await world.pass_time(one, 60, {**QUIET, Signal.GPU_USE: 90.0})
+        assert (busy.status, busy.idle_since) == (Status.ACTIVE, None)
+        warned = await world.pass_time(one, 32, QUIET)
+        assert warned.idle_warned_at is not None
+        assert [notice.file_name for notice in world.cluster.homes[one.id]] == ["WARN_IDLE.txt"]
+        ended = await world.pass_time(one, 10, QUIET)
+        assert (ended.status, ended.reason) == (Status.EXPIRED, Reason.WENT_IDLE)
+        assert "GPU use 0%" in ended.detail
+        points = await stores.usages.list_points(one.id, 2)
+        assert [point.gpu_use and round(point.gpu_use) for point in points] == [90, pytest.approx(16, abs=4)]
+        assert points[0].idle_share == 0
+        assert points[1].idle_share > 0.5
+
+
+async def test_who_comes_back_or_keeps_it_is_let_be(database: str) -> None:
+    async with open_test_stores(database) as stores:
+        world = World(stores)
+        one = await world.start()
+        assert (await world.pass_time(one, 35, QUIET)).idle_warned_at is not None
+        back = await world.pass_time(one, 2, {**QUIET, Signal.SSH: 1.0})
+        assert (back.idle_warned_at, back.status) == (None, Status.ACTIVE)
+        assert world.cluster.homes[one.id] == frozenset()
+        assert (await world.pass_time(one, 35, QUIET)).idle_warned_at is not None
+        operation = OperationId("11111111-1111-4111-8111-111111111111")
+        terms = Terms(timedelta(hours=2), reason="A long compile.")
+        now = world.clock.time
+        await stores.operations.request(operation, back, OperationKind.KEEP, now, terms=terms)
+        kept = await world.pass_time(one, 100, QUIET)
+        assert (kept.status, kept.idle_warned_at) == (Status.ACTIVE, None)
+        assert kept.kept_until == now + timedelta(hours=2)
+        assert (await world.pass_time(one, 40, QUIET)).reason is Reason.WENT_IDLE
+
+
+async def test_a_server_that_cannot_be_measured_is_busy(database: str) -> None:
+    async with open_test_stores(database) as stores:
+        world = World(stores)
+        one = await world.start()
+        unknown = {name: value for name, value in QUIET.items() if name is not Signal.GPU_USE}
+        assert (await world.pass_time(one, 60, unknown)).idle_since is None
+        assert (await world.pass_time(one, 35, QUIET)).idle_warned_at is not None
+        world.cluster.is_silent = True
+        world.clock.time += 20 * MINUTE
+        world.cluster.is_silent = False
+        await world.controller.turn(one.id)
+        assert (await stores.reservations.get(one.id)).status is Status.ACTIVE

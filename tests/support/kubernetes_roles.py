@@ -1,0 +1,42 @@
+"""The roles of `deploy/kubernetes/rbac.yaml` in a namespace of the test, and a kubeconfig for each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.support.kubernetes.access import Access
+
+RBAC = Path(__file__).parents[2] / "deploy" / "kubernetes" / "rbac.yaml"
+CONTROLLER = "gpu-dev-controller"
+API = "gpu-dev-api"
+_OF_THE_CLUSTER = {"ClusterRole", "ClusterRoleBinding"}
+
+
+@contextmanager
+def applied_roles(access: Access, namespace: str) -> Iterator[None]:
+    manifests = [_moved(manifest, namespace) for manifest in yaml.safe_load_all(RBAC.read_text())]
+    whole = json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests})
+    access.kubectl("apply", "--filename=-", stdin=whole)
+    try:
+        yield
+    finally:
+        shared = [one for one in manifests if one["kind"] in _OF_THE_CLUSTER]
+        for manifest in shared:
+            access.kubectl("delete", manifest["kind"], manifest["metadata"]["name"])
+
+
+def _moved(manifest: dict[str, Any], namespace: str) -> dict[str, Any]:
+    """The same in another namespace; what belongs to the whole cluster gets a name of its own."""
+    text = json.dumps(manifest).replace('"namespace": "gpu-dev"', f'"namespace": "{namespace}"')
+    moved: dict[str, Any] = json.loads(text)
+    if moved["kind"] in _OF_THE_CLUSTER:
+        moved["metadata"]["name"] += f"-{namespace}"
+        if "roleRef" in moved:
+            moved["roleRef"]["name"] += f"-{namespace}"
+    return moved

@@ -1,0 +1,126 @@
+"""The objects that we make: as people have read them, and as Kubernetes defines them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from gpudev.adapters.kubernetes.config import KubernetesConfig, Reach
+from gpudev.adapters.kubernetes.labels import Json
+from gpudev.adapters.kubernetes.manifests.config_map import make_startup
+from gpudev.adapters.kubernetes.manifests.environment import make_environment
+from gpudev.adapters.kubernetes.manifests.network_policy import make_network_policy
+from gpudev.adapters.kubernetes.manifests.pod import make_pod
+from gpudev.adapters.kubernetes.manifests.resources import cpu_quantity, memory_quantity, shared_memory
+from gpudev.adapters.kubernetes.manifests.secret import make_secret
+from gpudev.adapters.kubernetes.manifests.service import make_own_service, make_port_slot
+from gpudev.domain.catalogue import DEFAULT_CATALOGUE, Share
+from gpudev.domain.names import NodeName
+from tests.support.golden import check_golden
+from tests.support.kubernetes_values import CONFIG, NAMESPACE, made, make_order, make_spec
+
+RBAC = Path(__file__).parents[3] / "deploy" / "kubernetes" / "rbac.yaml"
+VERSION = "1.33"
+NODE = NodeName("h100-1")
+SLOT = made(make_port_slot("gpu-dev-slot-0a1b2c3d", NAMESPACE), uid="uid-slot")
+CPU = make_spec("cpu-x86", 0, "cpu-1")
+
+MANIFESTS: dict[str, Json] = {
+    "pod": make_pod(make_order()),
+    "pod_cpu": make_pod(make_order(CPU)),
+    "pod_probed": make_pod(make_order(config=replace(CONFIG, reach=Reach.PROBE, pull_secrets=("registry",)))),
+    "port_slot": make_port_slot("gpu-dev-slot-0a1b2c3d", NAMESPACE),
+    "own_service": make_own_service(make_spec(), NAMESPACE),
+    "secret": make_secret(make_spec(), NAMESPACE, "PRIVATE", SLOT),
+    "network_policy": make_network_policy(replace(CONFIG, closed_networks=("10.9.0.0/16",))),
+}
+
+
+@pytest.mark.parametrize("name", MANIFESTS)
+def test_a_manifest_is_as_people_have_read_it(name: str) -> None:
+    check_golden(f"kubernetes/{name}.yaml", yaml.safe_dump(MANIFESTS[name], sort_keys=False).rstrip())
+
+
+@pytest.mark.parametrize("name", [*MANIFESTS, "startup"])
+def test_a_manifest_fits_the_schema(name: str) -> None:
+    manifest = MANIFESTS.get(name) or make_startup(NAMESPACE)
+    kubernetes_validate.validate(manifest, VERSION, strict=True)
+
+
+@pytest.mark.parametrize("manifest", list(yaml.safe_load_all(RBAC.read_text())), ids=lambda one: one["kind"])
+def test_the_roles_fit_the_schema_and_nobody_may_list_secrets(manifest: dict[str, Any]) -> None:
+    kubernetes_validate.validate(manifest, VERSION, strict=True)
+    for rule in manifest.get("rules", ()):
+        assert "*" not in (*rule["verbs"], *rule["resources"])
+        if "secrets" in rule["resources"]:
+            assert not {"list", "watch", "deletecollection"} & set(rule["verbs"])
+
+
+def test_no_pod_can_reach_the_api_server_by_a_token_or_gets_more_capabilities_than_it_needs() -> None:
+    spec = make_pod(make_order())["spec"]
+    (container,) = spec["containers"]
+    assert spec["automountServiceAccountToken"] is False
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert "SYS_ADMIN" not in container["securityContext"]["capabilities"]["add"]
+    assert "privileged" not in container["securityContext"]
+
+
+def test_a_pod_on_a_profiling_node_may_profile() -> None:
+    (container,) = make_pod(make_order(is_profiling=True))["spec"]["containers"]
+    assert "SYS_ADMIN" in container["securityContext"]["capabilities"]["add"]
+
+
+def test_what_the_user_set_is_in_the_secret_and_nowhere_else() -> None:
+    spec = make_spec(env_vars={"TOKEN": "hunter2"})
+    assert "hunter2" not in str(make_pod(make_order(spec)))
+    assert make_secret(spec, NAMESPACE, "PRIVATE", SLOT)["stringData"]["env.TOKEN"] == "hunter2"
+
+
+def test_the_user_replaces_a_default_and_no_variable_comes_twice() -> None:
+    spec = make_spec(env_vars={"OMP_NUM_THREADS": "3"})
+    names = [variable["name"] for variable in make_environment(spec, "secret", NODE)]
+    assert len(set(names)) == len(names)
+    assert make_secret(spec, NAMESPACE, "PRIVATE", SLOT)["stringData"]["env.OMP_NUM_THREADS"] == "3"
+
+
+def test_without_gpus_none_is_visible() -> None:
+    variables = {one["name"]: one.get("value") for one in make_environment(CPU, "secret", NODE)}
+    assert variables["NVIDIA_VISIBLE_DEVICES"] == "void"
+    assert "NVIDIA_VISIBLE_DEVICES" not in {
+        one["name"] for one in make_environment(make_spec(), "secret", NODE)
+    }
+
+
+def test_kubernetes_puts_nothing_into_our_values() -> None:
+    variables = {
+        one["name"]: one.get("value")
+        for one in make_environment(make_spec(username="a$(HOME)"), "secret", NODE)
+    }
+    assert variables["GPU_DEV_USER"] == "a$$(HOME)"
+
+
+@pytest.mark.parametrize(
+    "gibibytes, size",
+    [(256, "128Gi"), (10, "8Gi"), (4, "4Gi"), (Fraction(1, 16), "64Mi")],
+    ids=["half the share", "at least what NCCL wants", "never more than the share", "a tiny type"],
+)
+def test_shared_memory_follows_the_share(gibibytes: Fraction | int, size: str) -> None:
+    assert shared_memory(Share(1, 1, gibibytes, gibibytes)) == size
+
+
+def test_quantities_are_exact() -> None:
+    assert [cpu_quantity(one) for one in (2, Fraction(1, 100), Fraction(3, 2))] == ["2", "10m", "1500m"]
+    assert [memory_quantity(one) for one in (2, Fraction(1, 16))] == ["2Gi", "64Mi"]
+
+
+def test_a_slice_is_asked_for_by_its_own_name() -> None:
+    slices = replace(DEFAULT_CATALOGUE.get("a100"), resource="nvidia.com/mig-1g.5gb")
+    config = KubernetesConfig(catalogue=replace(DEFAULT_CATALOGUE, types=(slices,)), image="dev:1")
+    (container,) = make_pod(make_order(make_spec("a100", 1), config))["spec"]["containers"]
+    assert container["resources"]["limits"]["nvidia.com/mig-1g.5gb"] == "1"

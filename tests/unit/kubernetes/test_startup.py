@@ -1,0 +1,126 @@
+"""The scripts that start a dev server, run by this machine's own shell."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gpudev.adapters.kubernetes.startup import START, startup_digest, startup_files
+
+SCRIPTS = [name for name in startup_files() if name.endswith(".sh")]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in startup_files().items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def run(folder: Path, script: str, stdin: bytes = b"", **environment: str) -> bytes:
+    environment = {"PATH": os.environ["PATH"], **environment}
+    done = subprocess.run(
+        ["sh", folder / script], input=stdin, env=environment, capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_script_is_one_that_a_shell_can_read(folder: Path, name: str) -> None:
+    subprocess.run(["sh", "-n", folder / name], check=True)
+
+
+def test_the_start_is_among_the_files_and_calls_only_those() -> None:
+    called = {word for word in shlex.split(startup_files()[START], comments=True) if "$startup/" in word}
+    assert {word.removeprefix("$startup/") for word in called} <= set(startup_files())
+
+
+def test_another_text_is_another_version() -> None:
+    assert len(startup_digest()) == 10
+
+
+def environ(**variables: str) -> bytes:
+    return b"".join(f"{name}={value}\0".encode() for name, value in variables.items())
+
+
+@pytest.mark.parametrize(
+    "value", ["plain", "two words", 'a "quote"', "back\\slash", "$HOME `id` 'x' #y", "grüße", ""]
+)
+def test_a_variable_comes_through_as_it_is(folder: Path, value: str) -> None:
+    line = run(folder, "environment.sh", environ(NAME=value)).decode()
+    word, rest = line.removesuffix("\n").split(" ", 1)
+    assert word == "SetEnv"
+    # sshd reads a quoted word with the two escapes that we write.
+    unquoted = rest[1:-1].replace('\\"', '"').replace("\\\\", "\\")
+    assert unquoted == f"NAME={value}"
+
+
+def test_what_belongs_to_process_one_or_cannot_be_said_stays_behind(folder: Path) -> None:
+    given = environ(HOME="/root", KUBERNETES_SERVICE_HOST="10.0.0.1", TWO="a\nb", KEPT="1", PWD="/", LAST="2")
+    assert run(folder, "environment.sh", given) == b'SetEnv "KEPT=1" "LAST=2"\n'
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """An image, as far as an account needs one; programs are this machine's."""
+    if os.getuid() != 0:
+        pytest.skip("Files are given to the user, which root alone can do.")
+    image = tmp_path / "image"
+    for name in ("etc/skel", "etc/sudoers.d", "bin", "dev/shm"):
+        (image / name).mkdir(parents=True)
+    (image / "bin" / "bash").touch(mode=0o755)
+    (image / "etc" / "skel" / ".bashrc").write_text("# bash\n")
+    (image / "etc" / "passwd").write_text("root:x:0:0::/root:/bin/sh\ndev:x:500:500::/home/x:/bin/false\n")
+    (image / "etc" / "group").write_text("root:x:0:\n")
+    return image
+
+
+def test_the_account_is_made_once_however_often_it_is_asked_for(folder: Path, root: Path) -> None:
+    for _ in range(2):
+        run(folder, "account.sh", GPU_DEV_ROOT=str(root))
+    users = (root / "etc" / "passwd").read_text().splitlines()
+    assert users == [
+        "root:x:0:0::/root:/bin/sh",
+        "dev:x:1081:1081:gpu-dev:/home/dev:/bin/bash",
+    ]
+    assert (root / "etc" / "sudoers.d" / "gpu-dev").read_text() == "dev ALL=(ALL:ALL) NOPASSWD: ALL\n"
+    assert (root / "home" / "dev").stat().st_uid == 1081
+    assert (root / "home" / "dev" / ".bashrc").stat().st_uid == 1081
+
+
+def test_what_is_in_a_home_already_stays_as_it_is(folder: Path, root: Path) -> None:
+    kept = root / "home" / "dev" / ".bashrc"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("# mine\n")
+    run(folder, "account.sh", GPU_DEV_ROOT=str(root))
+    assert kept.read_text() == "# mine\n"
+    assert kept.stat().st_uid == 0
+
+
+def test_nothing_is_installed_where_there_is_an_ssh_server(folder: Path, tmp_path: Path) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "sshd").write_text("#!/bin/sh\n")
+    (programs / "sshd").chmod(0o755)
+    assert run(folder, "packages.sh", PATH=f"{programs}:{os.environ['PATH']}") == b""
+
+
+def test_the_greeting_names_the_reservation_and_its_gpus(folder: Path) -> None:
+    words = run(
+        folder,
+        "greeting.sh",
+        GPU_DEV_RESERVATION_NAME="my-run",
+        GPU_DEV_USER="ada",
+        GPU_DEV_GPU_COUNT="2",
+        GPU_DEV_GPU_TYPE="h100",
+        GPU_DEV_NODE="h100-1",
+        CUDA_VERSION="12.9",
+    ).decode()
+    assert "my-run of ada" in words
+    assert "2 h100 on h100-1" in words
+    assert "12.9" in words

@@ -55,10 +55,9 @@ async def add(stores: Stores, disk: Disk) -> Disk:
     return await stores.disks.get(disk.id)
 
 
-async def place_it(stores: Stores, reservation: Reservation) -> bool:
-    record = Record(
-        reservation, place(reservation, (NODE.name,), NOON), Event(EventKind.PLACED, "Placed.", NOON)
-    )
+async def place_it(stores: Stores, reservation: Reservation, port_slot: str = "") -> bool:
+    after = place(reservation, (NODE.name,), NOON, port_slot)
+    record = Record(reservation, after, Event(EventKind.PLACED, "Placed.", NOON))
     async with stores.admissions.lock("t4") as transaction:
         return await transaction.record(record)
 
@@ -165,6 +164,18 @@ async def test_of_many_who_ask_at_once_one_has_the_disk(stores: Stores, user: Us
 
     assert sum(await asyncio.gather(*(ask() for _ in range(8)))) == 1
     assert len(await stores.disks.list_of(user.user_id)) == 1
+
+
+async def test_a_placement_whose_port_slot_is_gone_leaves_the_disk(stores: Stores, user: User) -> None:
+    disk = await add(stores, make_disk(user, state=DiskState.AVAILABLE))
+    first = await submit(stores, make_reservation(user))
+    second = await submit(stores, make_reservation(user), HomeWish("work", DiskId(str(uuid4()))))
+    assert await place_it(stores, first, "slot-1")
+    with pytest.raises(Stale):
+        await place_it(stores, second, "slot-1")
+    assert (await stores.disks.get(disk.id)).state is DiskState.AVAILABLE
+    assert await place_it(stores, second, "slot-2")
+    assert (await stores.disks.get(disk.id)).reservation_id == second.id
 
 
 async def test_who_only_wishes_for_a_disk_does_without(stores: Stores, user: User) -> None:

@@ -249,7 +249,7 @@ class TestAws:
 
     async def test_throttling_is_retried_by_its_code(self, ec2: Ec2) -> None:
         answers = iter(["RequestLimitExceeded", "RequestLimitExceeded", None])
-        ec2.fault = lambda _name: next(answers)
+        ec2.fault = lambda _name: next(answers, None)
         assert await AwsVolumes(ec2.client(tries=4), ZONES[0]).list_volumes() == ()
 
     async def test_no_answer_at_all_is_unavailable(self, ec2: Ec2) -> None:

@@ -199,7 +199,7 @@ def queue(reservation: Reservation, reason: Reason, detail: str) -> Reservation:
 def place(
     reservation: Reservation, nodes: tuple[NodeName, ...], now: datetime, port_slot: str = ""
 ) -> Reservation:
-    """On these nodes, one for each rank."""
+    """On these nodes, one for each rank. What an earlier start has shown is no news of this one."""
     return replace(
         reservation,
         status=check_move(reservation.status, Status.PREPARING),
@@ -208,6 +208,8 @@ def place(
         members=tuple(Member(node) for node in nodes),
         port_slot=port_slot,
         placed_at=now,
+        progress=None,
+        progress_at=None,
         queue_position=None,
         estimated_start_at=None,
     )

@@ -71,6 +71,15 @@ class Ledger:
         )
         return str(made["VolumeId"])
 
+    def add_volumes_by_age(self, count: int) -> list[str]:
+        """The oldest first; of those of one second, which is all that EC2 says, ids decide."""
+        for _ in range(count):
+            self.add_volume()
+        volumes = self.ec2.client().describe_volumes()["Volumes"]
+        ours = [each for each in volumes if each.get("Tags")]
+        in_order = sorted(ours, key=lambda each: (each["CreateTime"], each["VolumeId"]))
+        return [str(each["VolumeId"]) for each in in_order]
+
     def add_snapshot(self, volume_id: str) -> str:
         tags = [{"Key": "gpu-dev-user", "Value": "ada"}]
         specification = [{"ResourceType": "snapshot", "Tags": tags}]
@@ -195,7 +204,7 @@ async def test_a_volume_without_its_tags_is_passed_over(ledger: Ledger, missing:
 
 
 async def test_of_duplicates_the_attached_then_the_named_then_the_newest_counts(ledger: Ledger) -> None:
-    first, second, third = (ledger.add_volume() for _ in range(3))
+    first, second, third = ledger.add_volumes_by_age(3)
     done = await ledger.reconcile()
     assert done.statistics == counted(aws_volumes=3, created=1)
     assert len(done.remarks) == 2
@@ -270,5 +279,5 @@ async def test_the_command_of_the_cron_job_reconciles_once(ledger: Ledger) -> No
     done = await asyncio.to_thread(
         subprocess.run, command, env=environment, capture_output=True, text=True, timeout=60, check=True
     )
-    assert json.loads(done.stdout)["created"] == 1
+    assert json.loads(done.stdout.splitlines()[-1])["created"] == 1
     assert [row["state"] for row in await ledger.list_rows()] == [DiskState.AVAILABLE]

@@ -148,7 +148,7 @@ class ReservationController:
             now=self._clock.now(),
             cluster_answers=silence is None,
             idle_policy=self._rules.idle_policy,
-            has_node=self._has_node(reservation),
+            has_node=silence is not None or self._has_node(reservation),
             disk=await self._find_disk(reservation),
         )
 

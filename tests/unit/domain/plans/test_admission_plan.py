@@ -170,6 +170,11 @@ class TestGangs:
         assert isinstance(record, Record)
         assert record.event.message == "Placed on a, c."
 
+    def test_gang_that_waits_for_its_disk_is_told_so(self) -> None:
+        seen = observe([self.gang()], nodes=self.nodes(4, 4), disk_busy=frozenset({make_id(1)}))
+        place = places(plan_admission(seen))[make_id(1)]
+        assert (place.reason, place.estimated_start_at) == (Reason.DISK_BUSY, None)
+
     def test_gang_gets_all_of_its_nodes_or_none(self) -> None:
         plan = plan_admission(observe([self.gang(), request(2)], nodes=self.nodes(4, 3)))
         assert not placed(plan)

@@ -7,7 +7,7 @@ import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from gpudev.adapters.local.control_plane.state import StateFolder
@@ -165,9 +165,7 @@ def read_fleet(settings: Settings) -> Fleet:
 def offered_catalogue(settings: Settings) -> Catalogue:
     """What can be reserved: the types of the fleet on one machine, the operator's elsewhere."""
     if uses_kubernetes(settings) or settings.local.state_dir is None:
-        catalogue = read_catalogue(settings.cluster.gpu_types_file, DEFAULT_CATALOGUE)
-        # Pods cannot be a gang yet: what is not on offer is refused with the choices that there are.
-        return Catalogue(tuple(replace(gpu_type, max_nodes=1) for gpu_type in catalogue.types))
+        return read_catalogue(settings.cluster.gpu_types_file, DEFAULT_CATALOGUE)
     return read_fleet(settings).catalogue(DEFAULT_CATALOGUE)
 
 

@@ -157,7 +157,7 @@ def owned(
     asyncio.run(_add_disk(module_database, "owner"))
     job = api_server.call("POST", "/v1/jobs/submit", JOB, keys["owner"]).json["job_id"]
     operation = api_server.call("POST", f"/v1/jobs/{job}/cancel", key=keys["owner"]).json["operation_id"]
-    return {"job_id": job, "operation_id": operation, "prefix": "temporary-ke", "name": "scapegoat"}
+    return {"job_id": job, "operation_id": operation, "prefix": "temporar", "name": "scapegoat"}
 
 
 def test_every_route_has_a_row(api_server: ApiServer) -> None:

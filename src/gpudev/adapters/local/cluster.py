@@ -118,9 +118,12 @@ class LocalCluster:
     async def find_server(self, reservation_id: ReservationId) -> ObservedServer | None:
         self._check_open()
         for member in self._list_members(reservation_id):
-            if not await member.is_on_disk():
+            if await member.is_on_disk() or self._members.get(member.record.key) is not member:
+                continue
+            if member.record.key not in self._endings:
                 _log.error("record_removed_from_outside", reservation_id=reservation_id)
-                await self._end(member)
+            # One that ends anyway loses its record a moment before it is forgotten.
+            await self._end(member)
         members = self._list_members(reservation_id)
         return _observe(members) if members else None
 

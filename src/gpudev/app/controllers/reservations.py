@@ -148,6 +148,7 @@ class ReservationController:
             now=self._clock.now(),
             cluster_answers=silence is None,
             idle_policy=self._rules.idle_policy,
+            # A silent cluster says nothing about its nodes either.
             has_node=silence is not None or self._has_node(reservation),
             disk=await self._find_disk(reservation),
         )

@@ -10,16 +10,17 @@ import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from bench import api, claim, kubernetes, kubernetes_scale
+from bench import api, claim, disks, kubernetes, kubernetes_scale
 from bench.page import PAGE, Section, describe_conditions, write_section
 
 BENCHMARKS: dict[str, Callable[[bool], Section]] = {
     "api": api.measure,
     "claim": claim.measure,
+    "disks": disks.measure,
     "kubernetes": kubernetes.measure,
     "kubernetes-scale": kubernetes_scale.measure,
 }
-WITHOUT_A_CLUSTER = ("api", "claim")
+WITHOUT_A_CLUSTER = ("api", "claim", "disks")
 """Those that run if none is named."""
 
 

@@ -18,6 +18,7 @@ from gpudev.api import (
     admin,
     auth,
     cluster,
+    disks,
     errors,
     health,
     jobs,
@@ -48,7 +49,7 @@ def make_service(application: Application) -> FastAPI:
     service.add_middleware(BodyLimit)
     service.add_middleware(Stopwatch)
     # All in one row, what is asked most first: a router within a router looks twice for each of its routes.
-    modules = (jobs, cluster, submit, actions, logs, keys, notifications, admin, reports, auth, health)
+    modules = (jobs, cluster, submit, actions, disks, logs, keys, notifications, admin, reports, auth, health)
     service.router.routes[:0] = [route for module in modules for route in module.router.routes]
     return service
 
@@ -56,7 +57,7 @@ def make_service(application: Application) -> FastAPI:
 @asynccontextmanager
 async def _lifespan(service: FastAPI) -> AsyncIterator[None]:
     application: Application = service.state.application
-    chores = (application.hub, application.key_uses, application.seal_audit)
+    chores = (application.hub, application.key_uses, application.seal_audit, application.disk_figures)
     tasks = [asyncio.create_task(chore.run(), name=type(chore).__name__) for chore in chores]
     for task in tasks:
         task.add_done_callback(_end_if_failed)

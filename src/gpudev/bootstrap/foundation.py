@@ -17,6 +17,8 @@ from gpudev.adapters.local.sandbox.isolation import Isolation, probe_isolation
 from gpudev.adapters.postgres.admissions import PostgresAdmissions
 from gpudev.adapters.postgres.api_keys import PostgresApiKeys, PostgresLoginFailures
 from gpudev.adapters.postgres.audit import PostgresAuditLog
+from gpudev.adapters.postgres.disk_ledger import PostgresDiskLedger
+from gpudev.adapters.postgres.disks import PostgresDisks
 from gpudev.adapters.postgres.github_bindings import PostgresGitHubBindings
 from gpudev.adapters.postgres.github_keys import PostgresGitHubKeys
 from gpudev.adapters.postgres.gpu_types import PostgresGpuTypes
@@ -27,7 +29,7 @@ from gpudev.adapters.postgres.leftovers import PostgresLeftovers
 from gpudev.adapters.postgres.migrate import migrate
 from gpudev.adapters.postgres.notifications import PostgresNotifications
 from gpudev.adapters.postgres.operations import PostgresOperations
-from gpudev.adapters.postgres.pgmq import PgmqQueue
+from gpudev.adapters.postgres.pgmq import PgmqDiskQueue, PgmqQueue
 from gpudev.adapters.postgres.pool import Database, connect
 from gpudev.adapters.postgres.reports import PostgresReports
 from gpudev.adapters.postgres.reservations import PostgresReservations
@@ -68,6 +70,9 @@ class Stores:
     audit: PostgresAuditLog
     leftovers: PostgresLeftovers
     queue: PgmqQueue
+    disks: PostgresDisks
+    disk_queue: PgmqDiskQueue
+    disk_ledger: PostgresDiskLedger
     signals: PostgresSignals
     health: PostgresHealth
     usages: PostgresUsages
@@ -94,6 +99,9 @@ class Stores:
             audit=PostgresAuditLog(database),
             leftovers=PostgresLeftovers(database),
             queue=PgmqQueue(database),
+            disks=PostgresDisks(database),
+            disk_queue=PgmqDiskQueue(database),
+            disk_ledger=PostgresDiskLedger(database),
             signals=PostgresSignals(database.dsn),
             health=PostgresHealth(database),
             usages=PostgresUsages(database),

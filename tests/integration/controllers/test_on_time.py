@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
+from gpudev.bootstrap.clusters import Backends
 from gpudev.bootstrap.controller import make_controllers
+from gpudev.bootstrap.disks import open_local_volumes
 from gpudev.bootstrap.foundation import SystemClock
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.domain.expiry import TimePolicy
@@ -26,10 +29,13 @@ COUNT = 200
 FIRST_END, LAST_END = timedelta(seconds=20), timedelta(seconds=40)
 
 
-async def test_no_end_is_written_before_its_time(database: str, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_no_end_is_written_before_its_time(
+    database: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     node = NodeName("t4-0")
     cluster = SimulatedCluster("t4", {node: COUNT})
-    async with open_test_stores(database) as stores:
+    clock = SystemClock()
+    async with open_test_stores(database) as stores, open_local_volumes(tmp_path, clock) as volumes:
         user = await stores.users.upsert("ada")
         began = datetime.now(UTC)
         spread = (LAST_END - FIRST_END) / COUNT
@@ -42,7 +48,8 @@ async def test_no_end_is_written_before_its_time(database: str, capsys: pytest.C
         for row in rows:
             member = ObservedMember(node, ServerPhase.READY)
             cluster.servers[row.id] = ObservedServer(row.id, "uid", (member,))
-        controllers, _ = make_controllers(Settings(), stores, cluster, DEFAULT_CATALOGUE, SystemClock())
+        backends = Backends(cluster, volumes)
+        controllers, _ = make_controllers(Settings(), stores, backends, DEFAULT_CATALOGUE, clock)
         running = asyncio.create_task(controllers.run())
         try:
             async with asyncio.timeout(120):

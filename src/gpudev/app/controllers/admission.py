@@ -11,6 +11,7 @@ from typing import assert_never
 
 from gpudev.app.controllers.reservations import Rules
 from gpudev.domain.capacity import list_shown
+from gpudev.domain.names import ReservationId
 from gpudev.domain.plans.actions import Record, SetQueuePlaces
 from gpudev.domain.plans.admission import Observation, plan_admission, predict_availability
 from gpudev.domain.reservation import Reservation
@@ -32,14 +33,21 @@ class AdmissionController:
     async def turn(self, gpu_type: str) -> None:
         async with self.admissions.lock(gpu_type) as transaction:
             rows = await transaction.read()
-            seen = self._observe(gpu_type, rows, await transaction.list_port_slots())
+            given, busy = await transaction.list_port_slots(), await transaction.list_disk_busy()
+            seen = self._observe(gpu_type, rows, given, busy)
             plan = plan_admission(seen)
             for action in plan:
                 await self._record(transaction, action)
         availability = predict_availability(seen, plan)
         await self.gpu_types.set_availability(availability, self.name, self.clock.now())
 
-    def _observe(self, gpu_type: str, rows: tuple[Reservation, ...], given: frozenset[str]) -> Observation:
+    def _observe(
+        self,
+        gpu_type: str,
+        rows: tuple[Reservation, ...],
+        given: frozenset[str],
+        disk_busy: frozenset[ReservationId],
+    ) -> Observation:
         snapshot = self.cluster.snapshot()
         holders = tuple(row for row in rows if row.holds_room)
         return Observation(
@@ -51,6 +59,7 @@ class AdmissionController:
             policy=self.rules.policy,
             now=self.clock.now(),
             port_slots=tuple(slot for slot in snapshot.port_slots if slot not in given),
+            disk_busy=disk_busy,
         )
 
     async def _record(self, transaction: AdmissionTransaction, action: Record | SetQueuePlaces) -> None:

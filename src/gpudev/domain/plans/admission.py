@@ -43,6 +43,8 @@ class Observation:
     now: datetime
     port_slots: tuple[str, ...] = ()
     """Ready addresses that nobody has yet; a server without one gets an address made for it."""
+    disk_busy: frozenset[ReservationId] = frozenset()
+    """Those of the waiting whose disk an earlier reservation has not given back yet."""
 
 
 def plan_admission(seen: Observation) -> tuple[AdmissionAction, ...]:
@@ -113,8 +115,15 @@ def _place_in_order(seen: Observation, free: dict[NodeName, int]) -> list[Record
 
 
 def _list_takeable(seen: Observation, requests: tuple[Reservation, ...]) -> tuple[Reservation, ...]:
-    """Those that nodes in service could take if they were empty; the others wait, and hold back nobody."""
-    return tuple(request for request in requests if could_hold(seen.nodes, seen.gpu_type, request))
+    """Those that nodes in service could take if they were empty; the others wait, and hold back nobody.
+
+    The same goes for one that waits for its disk.
+    """
+    return tuple(
+        request
+        for request in requests
+        if request.id not in seen.disk_busy and could_hold(seen.nodes, seen.gpu_type, request)
+    )
 
 
 def _queue_places(
@@ -130,7 +139,8 @@ def _queue_places(
     places: dict[ReservationId, QueuePlace] = {}
     for position, request in enumerate(left, start=1):
         forecast = forecasts.get(request.id)
-        reason = _reason_for(place_in_line.get(request.id))
+        is_busy = request.id in seen.disk_busy
+        reason = Reason.DISK_BUSY if is_busy else _reason_for(place_in_line.get(request.id))
         places[request.id] = QueuePlace(
             reservation_id=request.id,
             position=position,
@@ -160,6 +170,7 @@ def _explain(request: Reservation, reason: Reason, forecast: Forecast | None) ->
 _GANG_SENTENCES = {
     Reason.WAITING_FOR_CAPACITY: "Not enough nodes of this type are free as a whole.",
     Reason.WAITING_IN_LINE: EXPLANATIONS[Reason.WAITING_IN_LINE].sentence,
+    Reason.DISK_BUSY: EXPLANATIONS[Reason.DISK_BUSY].sentence,
     Reason.NO_NODES: "Not enough whole nodes of this type are in service.",
 }
 

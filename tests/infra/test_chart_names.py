@@ -1,4 +1,4 @@
-"""Names that operators, their scripts and their dashboards already know, and names that our own program knows."""
+"""Names that operators and their scripts already know, and names that our own program knows."""
 
 from __future__ import annotations
 

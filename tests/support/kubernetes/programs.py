@@ -89,7 +89,9 @@ class Module:
 
     def go_mod(self) -> str:
         required = (f"require {self.path} v{self.version}",) if self.path else ()
-        return "\n".join([f"module gpu-dev.test/{self.name}", f"go {self.go}", *required, *self.replacements, ""])
+        return "\n".join(
+            [f"module gpu-dev.test/{self.name}", f"go {self.go}", *required, *self.replacements, ""]
+        )
 
 
 def _kubernetes() -> Module:

@@ -9,7 +9,7 @@ umask 077
 
 kind=$1
 new="$PGDATA.new"
-replication="host=$PRIMARY_HOST port=$PRIMARY_PORT user=replicator application_name=gpu_dev_replica"
+replication="host=$PRIMARY_HOST port=$PRIMARY_PORT user=replicator"
 
 make_primary() {
     initdb --pgdata="$new" --username=postgres --auth=trust --encoding=UTF8 --locale=C --data-checksums
@@ -47,4 +47,4 @@ exec postgres -D "$PGDATA" \
     -c unix_socket_directories="$SOCKET_DIR" \
     -c port="$PORT" \
     -c synchronous_standby_names="$SYNCHRONOUS_STANDBYS" \
-    -c primary_conninfo="$replication"
+    -c primary_conninfo="$replication application_name=gpu_dev_replica"

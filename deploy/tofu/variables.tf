@@ -53,6 +53,11 @@ variable "supported_gpu_types" {
     system                  = optional(string, "al2023")
   })))
   default = null
+
+  validation {
+    condition     = alltrue([for name in keys(coalesce(var.supported_gpu_types, {})) : contains(keys(local.catalogue), name)])
+    error_message = "GPU types are those of catalogue.tf.json."
+  }
 }
 
 variable "ghcr_username" {

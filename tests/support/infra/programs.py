@@ -39,6 +39,22 @@ _TOFU_MODULE = Module(
 )
 
 
+_SOURCES = Path(__file__).with_name("sources")
+_SCHEMA_PROVIDER = Module(
+    "schema-provider",
+    "github.com/hashicorp/terraform-plugin-go",
+    "0.31.0",
+    (Program("schema-provider", "."),),
+    cache="infra",
+    sources=_SOURCES,
+)
+
+
+@cache
+def get_schema_provider() -> Path:
+    return built(_SCHEMA_PROVIDER, _SCHEMA_PROVIDER.programs[0])
+
+
 @cache
 def get_tofu() -> str:
     return str(built(_TOFU_MODULE, _TOFU_MODULE.programs[0]))

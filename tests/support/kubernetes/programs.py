@@ -82,6 +82,8 @@ class Module:
     """The oldest Go that compiles it."""
     cache: str = "kubernetes"
     """The part of the cache that it is kept in."""
+    sources: Path = _SOURCES
+    """Where the sources of our own programs lie."""
 
     @property
     def folder(self) -> Path:
@@ -165,7 +167,7 @@ def _build(module: Module, program: Program, place: Path) -> None:
         source.mkdir()
         (source / "go.mod").write_text(module.go_mod())
         if program.package == ".":
-            shutil.copy(_SOURCES / program.name / "main.go", source)
+            shutil.copy(module.sources / program.name / "main.go", source)
         subprocess.run(
             [
                 *("go", "build", "-mod=mod", "-trimpath", "-buildvcs=false"),

@@ -41,6 +41,11 @@ resource "aws_eks_cluster" "this" {
     endpoint_public_access  = true
   }
 
+  # The chart closes this network to dev servers, so it is not left to chance.
+  kubernetes_network_config {
+    service_ipv4_cidr = "172.20.0.0/16"
+  }
+
   encryption_config {
     resources = ["secrets"]
 

@@ -94,17 +94,23 @@ async def test_after_the_loss_of_the_primary_the_replica_has_all_and_goes_on(ser
     replica.stop()
     replica.start()
     again = await connect(replica)
-    assert not await again.fetchval("SELECT pg_is_in_recovery()"), "a restart does not make it a replica again"
+    assert not await again.fetchval("SELECT pg_is_in_recovery()"), (
+        "a restart does not make it a replica again"
+    )
     assert await again.fetchval("SELECT count(*) FROM promises") == 201
     await again.close()
 
 
+def leave_half_made(server: Server) -> None:
+    folder = Path(f"{server.environment['PGDATA']}.new")
+    folder.mkdir()
+    (folder / "PG_VERSION").write_text("18\n")
+    server.account.own_tree(folder)
+
+
 async def test_start_that_was_interrupted_is_made_again(servers: Pair) -> None:
     primary, _ = servers
-    half_made = Path(f"{primary.environment['PGDATA']}.new")
-    half_made.mkdir()
-    (half_made / "PG_VERSION").write_text("18\n")
-    primary.account.own_tree(half_made)
+    leave_half_made(primary)
     primary.start()
     await (await connect(primary)).close()
 
@@ -166,7 +172,9 @@ async def test_backup_comes_back_in_an_empty_database_and_nowhere_else(servers: 
     restored = await connect(primary)
     assert await fingerprint(restored) == before
     assert before["public.api_users"] == 1
-    assert await restored.fetchval("SELECT message ->> 'reservation_id' FROM pgmq.read('gpu_reservations', 1, 1)")
+    assert await restored.fetchval(
+        "SELECT message ->> 'reservation_id' FROM pgmq.read('gpu_reservations', 1, 1)"
+    )
     assert not await migrate(restored), "its schema is known to be up to date"
     await restored.close()
 

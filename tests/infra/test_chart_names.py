@@ -101,5 +101,5 @@ def test_every_command_is_one_that_the_program_has(values: str) -> None:
         for container in pod.containers
         if container.get("args", [""])[0] == "server"
     }
-    assert commands == {"api", "controller", "migrate", "expire", "refresh"}
+    assert commands == {"api", "controller", "migrate", "expire", "availability"}
     assert commands <= server.command.commands.keys()

@@ -32,14 +32,20 @@ def test_base_is_pinned(dockerfile: Path) -> None:
 
 
 def test_control_plane_runs_as_the_user_that_the_chart_expects() -> None:
-    users = [rest for word, rest in instructions(DEPLOY / "images/control-plane/Dockerfile") if word == "USER"]
+    users = [
+        rest for word, rest in instructions(DEPLOY / "images/control-plane/Dockerfile") if word == "USER"
+    ]
     (pod,) = (pod for pod in render("generic").pods if pod.owner == "Deployment/api-service")
     context = pod.spec["securityContext"]
     assert users == [f"{context['runAsUser']}:{context['runAsGroup']}"]
 
 
 def test_dev_server_is_made_of_the_image_that_is_the_default() -> None:
-    fields = {str(field.validation_alias): field.default for group in GROUPS for field in group.model_fields.values()}
+    fields = {
+        str(field.validation_alias): field.default
+        for group in GROUPS
+        for field in group.model_fields.values()
+    }
     ((_, base),) = [one for one in instructions(DEPLOY / "images/dev-server/Dockerfile") if one[0] == "FROM"]
     assert base == f"docker.io/{fields['GPU_DEV_CONTAINER_IMAGE']}"
 

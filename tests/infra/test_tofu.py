@@ -89,8 +89,11 @@ def test_stand_ins_find_mistakes(spoilt: Checkout, text: str, complaint: str) ->
 
 
 def test_another_program_than_opentofu_is_refused(spoilt: Checkout) -> None:
-    """It reads versions.tf, which OpenTofu passes over for versions.tofu."""
-    (spoilt.root / "versions.tofu").unlink()
+    """It reads versions.tf, which OpenTofu passes over for versions.tofu: the constraint there admits nobody.
+
+    OpenTofu heeds such a constraint in files of its own alone, so here it is read as one.
+    """
+    (spoilt.root / "versions.tf").rename(spoilt.root / "versions.tofu")
     with pytest.raises(TofuRefused, match="Unsupported OpenTofu Core version"):
         spoilt.run("init", "-backend=false", "-no-color", "-input=false")
 

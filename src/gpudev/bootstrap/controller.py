@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
 from gpudev.adapters.local.control_plane.readiness import tell_ready
@@ -46,52 +44,29 @@ def run_controller() -> None:
 
 
 async def _serve_controller(settings: Settings) -> None:
-    async with open_controllers(settings) as opened:
-        await opened.refresh()
-        if settings.local.state_dir is None:
-            # On one machine the API serves the metrics of all processes.
-            serve_metrics(settings.api, settings.api.metrics_dir)
-        tell_ready(settings.process.ready_fd)
-        _on_termination(opened.controllers.stop)
-        chores = (
-            make_sampler(settings, opened.stores, opened.cluster),
-            make_sending(settings, opened.stores),
-            Pruning(opened.stores.leftovers, SystemClock()),
-        )
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(chore.run()) for chore in chores]
-            await opened.controllers.run()
-            for task in tasks:
-                task.cancel()
-
-
-@dataclass(frozen=True, slots=True)
-class Opened:
-    """Controllers that could begin, with the database and the cluster behind them."""
-
-    stores: Stores
-    cluster: Cluster
-    controllers: Controllers
-    admission: AdmissionController
-    gpu_types: tuple[str, ...]
-    """The types on offer."""
-
-    async def refresh(self) -> None:
-        """One pass over the types: who waits gets a place, and what is free is written down."""
-        for gpu_type in self.gpu_types:
-            await self.admission.turn(gpu_type)
-
-
-@asynccontextmanager
-async def open_controllers(settings: Settings) -> AsyncIterator[Opened]:
-    offered = offered_catalogue(settings)
     async with open_stores(settings) as stores:
         await _wait_for_schema(stores)
-        await stores.gpu_types.sync(offered.types)
+        await stores.gpu_types.sync(offered_catalogue(settings).types)
         async with open_cluster(settings, stores) as cluster:
             known = await read_known_catalogue(settings, stores)
             controllers, admission = make_controllers(settings, stores, cluster, known, SystemClock())
-            yield Opened(stores, cluster, controllers, admission, tuple(offered.by_name))
+            for gpu_type in offered_catalogue(settings).by_name:
+                await admission.turn(gpu_type)
+            if settings.local.state_dir is None:
+                # On one machine the API serves the metrics of all processes.
+                serve_metrics(settings.api, settings.api.metrics_dir)
+            tell_ready(settings.process.ready_fd)
+            _on_termination(controllers.stop)
+            chores = (
+                make_sampler(settings, stores, cluster),
+                make_sending(settings, stores),
+                Pruning(stores.leftovers, SystemClock()),
+            )
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(chore.run()) for chore in chores]
+                await controllers.run()
+                for task in tasks:
+                    task.cancel()
 
 
 def make_controllers(

@@ -1,8 +1,8 @@
 """The schemas of providers, read from the bindings that are generated from them.
 
 A provider itself cannot be had from a package registry. Its bindings for Python can, and the assembly in them
-names every resource with its arguments, blocks, types, and what is required. That is what `tofu validate` asks a
-provider for. What a provider checks beyond it (values, conflicts) is not there.
+names every resource with its arguments, blocks, types, and what is required. That is what `tofu validate`
+asks a provider for. What a provider checks beyond it (values, conflicts) is not there.
 """
 
 from __future__ import annotations
@@ -112,7 +112,11 @@ class Assembly:
     def _nested(self, each: Json) -> Json:
         struct, is_list = _struct(each["type"])
         required = not each.get("optional")
-        return {"block": self._block(struct, f"{struct}OutputReference"), "single": not is_list, "required": required}
+        return {
+            "block": self._block(struct, f"{struct}OutputReference"),
+            "single": not is_list,
+            "required": required,
+        }
 
     def _attribute(self, each: Json) -> Json:
         required = not each.get("optional")
@@ -151,7 +155,11 @@ class Assembly:
 
 def _kind_of(each: Json) -> str | None:
     base = each.get("base", "")
-    kinds = {"TerraformResource": "resources", "TerraformDataSource": "data_sources", "TerraformProvider": "provider"}
+    kinds = {
+        "TerraformResource": "resources",
+        "TerraformDataSource": "data_sources",
+        "TerraformProvider": "provider",
+    }
     return kinds.get(base.removeprefix("cdktf."))
 
 

@@ -1,4 +1,4 @@
-"""OpenTofu on a copy of `deploy/`, with stand-ins for the providers that know their arguments and nothing else."""
+"""OpenTofu on a copy of `deploy/`, with stand-ins for the providers, which know all arguments."""
 
 from __future__ import annotations
 

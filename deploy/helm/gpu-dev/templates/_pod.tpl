@@ -108,7 +108,7 @@ spec:
             - name: {{ .name }}
               image: {{ include "gpu-dev.image" .root }}
               imagePullPolicy: {{ .root.Values.image.pullPolicy }}
-              args: [server, {{ .command }}]
+              args: {{ toJson (prepend .arguments "server") }}
               {{- include "gpu-dev.environment" .root | nindent 14 }}
               resources:
                 requests: {cpu: 50m, memory: 128Mi}

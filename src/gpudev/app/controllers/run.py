@@ -7,7 +7,6 @@ finds it.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import assert_never
@@ -16,7 +15,7 @@ from gpudev.app.controllers.admission import AdmissionController
 from gpudev.app.controllers.loop import Loop
 from gpudev.app.controllers.orphans import OrphanController
 from gpudev.app.controllers.reservations import ReservationController
-from gpudev.domain.errors import Stale, StoreUnavailable
+from gpudev.domain.errors import StoreUnavailable
 from gpudev.domain.names import ReservationId
 from gpudev.ports.clock import Clock
 from gpudev.ports.cluster import CapacityChanged, Cluster, ServerChanged
@@ -72,18 +71,6 @@ class Controllers:
             await asyncio.wait([group.create_task(loop.run()) for loop in loops])
             for hint in hints:
                 hint.cancel()
-
-    async def turn_due(self) -> int:
-        """Take the turns that are due, once, beside whoever else takes turns; how many were due.
-
-        Whatever does not answer is raised: this is for a job by the clock, whose failure people see.
-        """
-        due = await self._sources.reservations.list_due(self._sources.clock.now(), _DUE_AT_ONCE)
-        for reservation_id in due:
-            # Somebody else moved first, and so has seen what was due.
-            with contextlib.suppress(Stale):
-                await self._controller.turn(reservation_id)
-        return len(due)
 
     def stop(self) -> None:
         self._turns.stop()

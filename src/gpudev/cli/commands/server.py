@@ -68,20 +68,3 @@ def migrate() -> None:
 
     for name in run_migrations():
         put(f"applied {name}")
-
-
-@command.command("expire")
-def expire() -> None:
-    """Do what is due for reservations, once: what a job by the clock runs beside the controllers."""
-    from gpudev.bootstrap.one_pass import run_expiry
-
-    put(f"due {run_expiry()}")
-
-
-@command.command("refresh")
-def refresh() -> None:
-    """Write down which GPUs are free, once: what a job by the clock runs beside the controllers."""
-    from gpudev.bootstrap.one_pass import run_refresh
-
-    run_refresh()
-    put("refreshed")

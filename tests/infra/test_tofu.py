@@ -94,7 +94,7 @@ def test_another_program_than_opentofu_is_refused(spoilt: Checkout) -> None:
     OpenTofu heeds such a constraint in files of its own alone, so here it is read as one.
     """
     (spoilt.root / "versions.tf").rename(spoilt.root / "versions.tofu")
-    with pytest.raises(TofuRefused, match="Unsupported OpenTofu Core version"):
+    with pytest.raises(TofuRefused, match="not compatible with OpenTofu"):
         spoilt.run("init", "-backend=false", "-no-color", "-input=false")
 
 

@@ -55,7 +55,8 @@ def is_admitted(access: Access, one: Manifest) -> bool:
     try:
         access.kubectl("create", "--dry-run=server", "--filename=-", stdin=json.dumps(one))
     except ClusterFailed as refusal:
-        assert "ValidatingAdmissionPolicy 'gpu-dev-servers'" in str(refusal)
+        if "ValidatingAdmissionPolicy 'gpu-dev-servers'" not in str(refusal):
+            raise
         return False
     return True
 

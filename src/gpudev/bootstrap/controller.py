@@ -31,6 +31,7 @@ from gpudev.bootstrap.foundation import (
     offered_catalogue,
     open_stores,
 )
+from gpudev.bootstrap.metrics import serve_metrics
 from gpudev.bootstrap.reconciliation import make_own_reconciliation
 from gpudev.domain.catalogue import Catalogue
 from gpudev.domain.errors import StoreUnavailable
@@ -57,6 +58,9 @@ async def _serve_controller(settings: Settings) -> None:
             controllers, admission = make_controllers(settings, stores, backends, known, SystemClock())
             for gpu_type in offered_catalogue(settings).by_name:
                 await admission.turn(gpu_type)
+            if settings.local.state_dir is None:
+                # On one machine the API serves the metrics of all processes.
+                serve_metrics(settings.api, settings.api.metrics_dir)
             tell_ready(settings.process.ready_fd)
             _on_termination(controllers.stop)
             chores = (

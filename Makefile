@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install up down test test-long test-chaos test-cluster lint format bench clean
+.PHONY: install up down test test-long test-chaos test-cluster test-infra lint format bench clean
 
 install: $(STAMP)
 
@@ -30,7 +30,10 @@ test-chaos: install
 	$(BIN)/python -m pytest tests/chaos $(ARGS)
 
 test-cluster: install
-	$(BIN)/python -m pytest tests/cluster $(ARGS)
+	$(BIN)/python -m pytest tests/cluster -m "not long" $(ARGS)
+
+test-infra: install
+	$(BIN)/python -m pytest tests/infra $(ARGS)
 
 lint: install
 	$(BIN)/ruff check .

@@ -1,4 +1,7 @@
-"""`python -m bench [--quick] [NAME...]`: run these benchmarks, or all, and write down what they found."""
+"""`python -m bench [--quick] [NAME...]`: run these benchmarks and write down what they found.
+
+Without a name, all that need no cluster.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,24 @@ import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from bench import api, claim, scheduler
+from bench import api, claim, disks, kubernetes, kubernetes_scale, scheduler
 from bench.page import PAGE, Section, describe_conditions, write_section
 
 BENCHMARKS: dict[str, Callable[[bool], Section]] = {
     "api": api.measure,
     "claim": claim.measure,
+    "disks": disks.measure,
+    "kubernetes": kubernetes.measure,
+    "kubernetes-scale": kubernetes_scale.measure,
     "scheduler": scheduler.measure,
 }
+WITHOUT_A_CLUSTER = ("api", "claim", "disks", "scheduler")
+"""Those that run if none is named."""
 
 
 def main(arguments: list[str] | None = None) -> int:
     options = _parse(arguments)
-    for name in options.names or BENCHMARKS:
+    for name in options.names or WITHOUT_A_CLUSTER:
         conditions = describe_conditions(datetime.now(UTC).date())
         section = BENCHMARKS[name](options.quick)
         print(f"\n## {section.title}\n\n{section.body}")

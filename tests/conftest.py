@@ -13,7 +13,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 for _name in ("CI", "NO_COLOR", "GPU_DEV_API_URL", "GPU_DEV_STATE_DIR", "GPU_DEV_DATABASE_URL"):
     os.environ.pop(_name, None)
 
-pytest_plugins = ["tests.support.postgres", "tests.support.sts"]
+pytest_plugins = ["tests.support.postgres", "tests.support.sts", "tests.support.ec2"]
 
 
 @pytest.fixture(scope="session")

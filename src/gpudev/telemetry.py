@@ -6,7 +6,7 @@ import logging
 import sys
 
 import structlog
-from prometheus_client import Counter, Histogram
+from prometheus_client import Counter, Gauge, Histogram
 from structlog.tracebacks import ExceptionDictTransformer
 
 TURNS = Counter("gpu_dev_turns_total", "Controller turns by outcome.", ["controller", "outcome"])
@@ -14,6 +14,17 @@ REQUESTS = Histogram(
     "gpu_dev_http_request_seconds",
     "HTTP requests by route, without the time that a stream stays open.",
     ["method", "route", "status"],
+)
+DISK_RECONCILIATION = Gauge(
+    "gpu_dev_disk_reconciliation",
+    "What the last reconciliation of disks counted.",
+    ["statistic"],
+    multiprocess_mode="mostrecent",
+)
+DISK_RECONCILIATION_TIME = Gauge(
+    "gpu_dev_disk_reconciliation_timestamp_seconds",
+    "When the last reconciliation of disks ended.",
+    multiprocess_mode="mostrecent",
 )
 
 

@@ -43,7 +43,8 @@ def test_down_ends_the_dev_servers_and_keeps_the_homes(machine: Machine) -> None
     reservation = machine.reserve("-t", "t4")
     machine.ssh(reservation, "echo kept > note")
     machine.down()
-    assert (machine.state_dir / "homes" / reservation[:8] / "note").read_text() == "kept\n"
+    [note] = (machine.state_dir / "disks" / "volumes").glob("*/home/note")
+    assert note.read_text() == "kept\n"
     machine.up("--fleet", "test")
     assert machine.show(reservation)["status"] == "cancelled"
 

@@ -11,6 +11,7 @@ import pytest
 
 from gpudev.adapters.postgres.queries import NOUNS, load_queries
 from gpudev.domain.audit import AuditOutcome
+from gpudev.domain.disk import DiskEventKind, DiskOperationKind, DiskState
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.notification import TargetKind
 from gpudev.domain.operations import OperationKind, OperationStatus
@@ -51,6 +52,10 @@ async def test_every_query_fits_the_schema(database: str) -> None:
         ("operations_status", OperationStatus),
         ("notification_targets_kind", TargetKind),
         ("audit_entries_outcome", AuditOutcome),
+        ("disks_state", DiskState),
+        ("disk_events_kind", DiskEventKind),
+        ("disk_operations_kind", DiskOperationKind),
+        ("disk_operations_status", OperationStatus),
     ],
 )
 async def test_a_check_allows_exactly_the_members_of_its_enum(

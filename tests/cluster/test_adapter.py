@@ -15,25 +15,29 @@ from gpudev.adapters.kubernetes.cluster import KubernetesCluster
 from gpudev.adapters.kubernetes.config import KubernetesConfig, Reach
 from gpudev.adapters.kubernetes.kinds import ALL_PODS, OwnKinds
 from gpudev.adapters.kubernetes.logs import KubernetesLogs
+from gpudev.adapters.kubernetes.manifests.pod import CONTAINER
 from gpudev.app.controllers.orphans import OrphanController
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.errors import ClusterUnavailable, Defect, NotFound
-from gpudev.domain.names import id8
+from gpudev.domain.idle import Signal
+from gpudev.domain.names import id8, server_name
+from gpudev.domain.notices import Notice
 from gpudev.ports.cluster import Cluster as ClusterPort
 from gpudev.ports.logs import LogQuery
 from tests.support.kubernetes.access import Access
 from tests.support.kubernetes.cluster import Cluster
-from tests.support.kubernetes_backend import KubernetesBackend, make_config, make_spec
+from tests.support.kubernetes_backend import NODE, OTHER_NODE, KubernetesBackend, make_config, make_spec
 from tests.support.kubernetes_roles import API, CONTROLLER, applied_roles
 from tests.support.local_cluster import (
     Key,
     SshClient,
     create_ready,
+    hear,
     make_key,
     wait_ready,
     wait_until,
 )
-from tests.support.reservations import make_reservation, open_test_stores, submit
+from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
 
 pytestmark = pytest.mark.anyio
 
@@ -190,3 +194,79 @@ async def test_the_log_of_a_server_is_read_with_the_rights_of_the_api(
     unknown = make_spec().reservation_id
     with pytest.raises(NotFound, match=id8(unknown)):
         await anext(logs.read(unknown, LogQuery()))
+
+
+async def test_the_use_of_a_server_is_measured(opened: ClusterPort, key: Key, tmp_path: Path) -> None:
+    """The nodes of the test have no real GPUs, and do not say that they are simulated."""
+    server = await create_ready(opened, make_spec(key))
+    first = await opened.measure(server.reservation_id, server.uid, NOON)
+    assert first is not None
+    assert first.absent == {Signal.JUPYTER}
+    assert set(first.signals) == {Signal.SSH}
+    session = await SshClient(server, key, tmp_path).start("echo here; while :; do :; done")
+    await hear(session, "here")
+    second = await opened.measure(server.reservation_id, server.uid, NOON)
+    assert second is not None
+    assert second.signals[Signal.SSH] >= 1
+    assert second.signals[Signal.CPU] >= 0
+    session.kill()
+    await session.wait()
+    assert await opened.measure(server.reservation_id, "another", NOON) is None
+
+
+async def test_a_server_that_cannot_be_asked_is_neither_told_nor_idle(
+    opened: ClusterPort, cluster: Cluster
+) -> None:
+    server = await create_ready(opened, make_spec())
+    api_server = cluster.control_plane.api_server
+    await asyncio.to_thread(api_server.stop)
+    try:
+        with pytest.raises(ClusterUnavailable):
+            await opened.tell(server.reservation_id, server.uid, (Notice("WARN_IDLE.txt", "Words."),))
+        usage = await opened.measure(server.reservation_id, server.uid, NOON)
+    finally:
+        await asyncio.to_thread(api_server.start)
+    assert usage is not None
+    assert usage.signals == {}
+
+
+async def test_a_gang_that_is_half_there_is_made_whole_under_the_same_uid(
+    opened: ClusterPort, config: KubernetesConfig, access: Access, key: Key, tmp_path: Path
+) -> None:
+    """As if the controller had died when the first of two pods was made."""
+    spec = make_spec(key, gpus=2, nodes=(NODE, OTHER_NODE))
+    before = await create_ready(opened, spec)
+    access.kubectl("delete", "pod", spec.member_names[1], f"--namespace={config.namespace}")
+    half = await opened.find_server(spec.reservation_id)
+    assert half is not None
+    assert (half.nodes, half.uid) == ((NODE,), before.uid)
+    await wait_until(opened, lambda seen: seen is not None and seen.nodes == (NODE,), spec.reservation_id)
+    after = await create_ready(opened, spec)
+    assert (after.uid, after.nodes) == (before.uid, before.nodes)
+    assert [member.host_keys for member in after.members] == [member.host_keys for member in before.members]
+    for rank in (0, 1):
+        done = await SshClient(after, key, tmp_path, rank).run("ssh ${MULTINODE_HOSTS#*,} echo here")
+        assert done.out == "here\n", done.err
+
+
+async def test_what_is_left_of_a_gang_without_its_first_is_found_and_ended(
+    opened: ClusterPort, config: KubernetesConfig, access: Access
+) -> None:
+    spec = make_spec(gpus=2, nodes=(NODE, OTHER_NODE))
+    before = await create_ready(opened, spec)
+    access.kubectl("delete", "pod", spec.name, f"--namespace={config.namespace}")
+    left = await opened.find_server(spec.reservation_id)
+    assert left is not None
+    assert ([member.rank for member in left.members], left.uid) == ([1], before.uid)
+    await opened.delete_server(spec.reservation_id, before.uid)
+    await wait_until(opened, lambda seen: seen is None, spec.reservation_id)
+    assert opened.list_leftovers() == ()
+
+
+async def test_a_program_that_is_not_there_did_not_run(opened: ClusterPort, config: KubernetesConfig) -> None:
+    server = await create_ready(opened, make_spec())
+    pods, name = OwnKinds(config.namespace).pods, server_name(server.reservation_id)
+    async with connect(config.kubeconfig) as client:
+        with pytest.raises(ClusterUnavailable, match="could not be run"):
+            await client.run(pods, name, CONTAINER, ("/no/such/program",), b"")
+        assert (await client.run(pods, name, CONTAINER, ("sh", "-c", "exit 3"), b"")).code == 3

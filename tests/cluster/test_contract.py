@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpudev.ports.cluster import Cluster as ClusterPort
-from tests.contract.cluster_rules import ClusterRules
+from tests.contract.cluster_rules import ClusterRules, GangRules
 from tests.support.kubernetes.access import Access
 from tests.support.kubernetes_backend import KubernetesBackend, make_config
 from tests.support.kubernetes_roles import CONTROLLER, applied_roles
@@ -35,4 +35,8 @@ async def cluster(backend: KubernetesBackend) -> AsyncIterator[ClusterPort]:
 
 
 class TestRules(ClusterRules):
+    pass
+
+
+class TestGangRules(GangRules):
     pass

@@ -38,7 +38,9 @@ def _leave_nothing(machine: Machine) -> Iterator[None]:
 
 def list_objects(access: Access, namespace: str, reservation: str) -> list[str]:
     """What is left of a reservation: all that bears its id, or leads to it."""
-    found = access.get("pods,services,secrets,configmaps,endpointslices", f"--namespace={namespace}")["items"]
+    found = access.get(
+        "pods,services,secrets,configmaps,endpointslices,networkpolicies", f"--namespace={namespace}"
+    )["items"]
     return [
         f"{one['kind']}/{one['metadata']['name']}"
         for one in found
@@ -107,6 +109,36 @@ def test_a_pod_that_is_deleted_by_hand_ends_its_reservation(
     access.kubectl("delete", "pod", f"gpu-dev-{reservation[:8]}", f"--namespace={own_namespace}")
     job = wait_ended(machine, reservation)
     assert (job["status"], job["reason"]) == ("failed", "pod_deleted")
+    wait_for(lambda: not list_objects(access, own_namespace, reservation), "nothing left of it")
+
+
+@pytest.fixture
+def two_alike(machine: Machine, access: Access) -> Iterator[None]:
+    """Both nodes with GPUs of one type."""
+    access.kubectl("label", "--overwrite", "node", "node-b", "gpu-type=h100")
+    try:
+        wait_for(lambda: machine.ask("avail")["availability"]["a100"]["total"] == 0, "another type")
+        yield
+    finally:
+        machine.run("cancel", "--all", "--yes", check=False)
+        access.kubectl("label", "--overwrite", "node", "node-b", "gpu-type=a100")
+
+
+@pytest.mark.usefixtures("two_alike")
+def test_a_gang_has_two_nodes_that_reach_each_other_and_leaves_nothing(
+    machine: Machine, access: Access, own_namespace: str
+) -> None:
+    reservation = machine.reserve("-t", "h100", "-g", "16", "--distributed")
+    assert [node["rank"] for node in machine.show(reservation)["nodes"]] == [0, 1]
+    words = "getent hosts $MASTER_ADDR && ssh ${MULTINODE_HOSTS#*,} 'echo $RANK $WORLD_SIZE'"
+    first = machine.run("connect", reservation, "--node", "0", "--", words)
+    address, told = first.stdout.splitlines()
+    pod = access.get("pod", f"gpu-dev-{reservation[:8]}", f"--namespace={own_namespace}")
+    assert address.split()[0] == pod["status"]["podIP"]
+    assert told == "1 2"
+    back = machine.run("connect", reservation, "--node", "1", "--", "ssh $MASTER_ADDR 'echo $GPU_DEV_NODE'")
+    assert back.stdout == f"{pod['spec']['nodeName']}\n"
+    machine.run("cancel", reservation, "--yes")
     wait_for(lambda: not list_objects(access, own_namespace, reservation), "nothing left of it")
 
 

@@ -12,7 +12,8 @@ from typing import Protocol
 import pytest
 
 from gpudev.domain.errors import ClusterUnavailable, Defect
-from gpudev.domain.names import NodeName, ReservationId
+from gpudev.domain.names import NodeName, ReservationId, member_name
+from gpudev.domain.notices import Notice
 from gpudev.domain.server import ObservedServer, ServerPhase, ServerSpec
 from gpudev.ports.cluster import CapacityChanged, Cluster, ServerChanged
 from tests.support.local_cluster import (
@@ -20,10 +21,14 @@ from tests.support.local_cluster import (
     Key,
     SshClient,
     create_ready,
+    hear,
     make_key,
     wait_ready,
     wait_until,
 )
+
+WARNING = Notice("WARN_EXPIRES_IN_30MIN.txt", "30 minutes are left.")
+LAST_WARNING = Notice("WARN_EXPIRES_IN_5MIN.txt", "5 minutes are left.")
 
 
 class Backend(Protocol):
@@ -31,19 +36,28 @@ class Backend(Protocol):
 
     node: NodeName
     """A node with GPUs that nobody else takes from meanwhile."""
+    nodes: tuple[NodeName, NodeName]
+    """Two, for gangs; the first is `node`."""
     at_once: int
     """How many servers may be started together."""
 
     def make_spec(
-        self, key: Key | None = None, *, gpus: int = 1, node: NodeName | None = None
+        self,
+        key: Key | None = None,
+        *,
+        gpus: int = 1,
+        node: NodeName | None = None,
+        nodes: tuple[NodeName, ...] = (),
     ) -> ServerSpec: ...
 
     def open(self) -> AbstractAsyncContextManager[Cluster]:
         """A cluster that leaves nothing behind."""
         ...
 
-    async def end_main_process(self, server: ObservedServer, key: Key, directory: Path) -> None:
-        """End what the server hangs from, as a user or a kernel may."""
+    async def end_main_process(
+        self, server: ObservedServer, key: Key, directory: Path, rank: int = 0
+    ) -> None:
+        """End what a member of the server hangs from, as a user or a kernel may."""
         ...
 
 
@@ -205,9 +219,150 @@ class ClusterRules:
         done = await asyncio.gather(*(client.run("echo $GPU_DEV_RESERVATION_ID") for client in clients))
         assert [one.out.strip() for one in done] == [spec.reservation_id for spec in specs]
 
+    async def test_notices_stand_in_the_home_and_older_ones_go(
+        self, backend: Backend, cluster: Cluster, key: Key, tmp_path: Path
+    ) -> None:
+        spec = backend.make_spec(key)
+        server = await create_ready(cluster, spec)
+        client = SshClient(server, key, tmp_path)
+        await client.run("echo mine > ~/WARN_MINE.txt")
+        for notices in [(WARNING,), (LAST_WARNING,)]:
+            await cluster.tell(spec.reservation_id, server.uid, notices)
+            [notice] = notices
+            assert (await client.run("cat ~/WARN_EXPIRES*")).out == f"{notice.text}\n"
+        assert (await client.run("stat -c %U:%a ~/WARN_EXPIRES* && rm ~/WARN_EXPIRES*")).out.endswith(
+            ":644\n"
+        )
+        await cluster.tell(spec.reservation_id, server.uid, (WARNING,))
+        await cluster.tell(spec.reservation_id, server.uid, ())
+        assert (await client.run("ls ~ | grep WARN")).out == "WARN_MINE.txt\n"
+
+    async def test_a_notice_is_shown_on_terminals_once(
+        self, backend: Backend, cluster: Cluster, key: Key, tmp_path: Path
+    ) -> None:
+        spec = backend.make_spec(key)
+        server = await create_ready(cluster, spec)
+        session = await SshClient(server, key, tmp_path).start_shell()
+        await hear(session, "@")
+        for notices in [(WARNING,), (WARNING,), (LAST_WARNING,)]:
+            await cluster.tell(spec.reservation_id, server.uid, notices)
+        heard = await hear(session, LAST_WARNING.text)
+        assert heard.count(WARNING.text) == 1
+        session.kill()
+        await session.wait()
+
+    async def test_a_notice_never_follows_or_fills_what_somebody_put_in_its_place(
+        self, backend: Backend, cluster: Cluster, key: Key, tmp_path: Path
+    ) -> None:
+        spec = backend.make_spec(key)
+        server = await create_ready(cluster, spec)
+        client = SshClient(server, key, tmp_path)
+        await client.run(
+            f"echo precious > ~/precious; ln -s precious ~/{WARNING.file_name}; mkfifo ~/OOM_DETECTED.txt"
+        )
+        await cluster.tell(spec.reservation_id, server.uid, (WARNING, Notice("OOM_DETECTED.txt", "Once.")))
+        done = await client.run(f"cat ~/precious ~/{WARNING.file_name} ~/OOM_DETECTED.txt")
+        assert done.out == f"precious\n{WARNING.text}\nOnce.\n"
+
+    async def test_another_incarnation_is_told_nothing(
+        self, backend: Backend, cluster: Cluster, key: Key, tmp_path: Path
+    ) -> None:
+        spec = backend.make_spec(key)
+        server = await create_ready(cluster, spec)
+        await cluster.tell(spec.reservation_id, str(uuid.uuid4()), (WARNING,))
+        await cluster.tell(backend.make_spec().reservation_id, server.uid, (WARNING,))
+        assert (await SshClient(server, key, tmp_path).run("ls ~/WARN*")).out == ""
+
     async def test_a_closed_cluster_is_unavailable(self, backend: Backend) -> None:
         async with backend.open() as cluster:
             listener = cluster.changes()
         with pytest.raises(ClusterUnavailable):
             cluster.snapshot()
         assert [change async for change in listener] == []
+
+
+class GangRules:
+    """Servers with a member on each of several nodes."""
+
+    async def test_every_member_is_in_the_snapshot_and_takes_its_node(
+        self, backend: Backend, cluster: Cluster
+    ) -> None:
+        before = [count_free(cluster, node) for node in backend.nodes]
+        spec = backend.make_spec(gpus=4, nodes=backend.nodes)
+        await cluster.create_server(spec)
+        server = cluster.snapshot().servers[spec.reservation_id]
+        assert [(member.rank, member.node) for member in server.members] == [*enumerate(backend.nodes)]
+        assert [count_free(cluster, node) for node in backend.nodes] == [free - 2 for free in before]
+
+    async def test_members_know_their_ranks_and_reach_each_other_by_name(
+        self, backend: Backend, cluster: Cluster, key: Key, tmp_path: Path
+    ) -> None:
+        server = await create_ready(cluster, backend.make_spec(key, gpus=2, nodes=backend.nodes))
+        for rank, client in enumerate(clients_of(server, key, tmp_path)):
+            done = await client.run("echo $RANK $NODE_RANK $WORLD_SIZE $MASTER_PORT")
+            assert done.out.split() == [str(rank), str(rank), "2", "29500"]
+            loop = "for host in $(echo $MULTINODE_HOSTS | tr , ' '); do ssh $host 'echo $RANK'; done"
+            done = await client.run(loop)
+            assert (done.out.split(), done.err, done.code) == (["0", "1"], "", 0)
+
+    async def test_creating_a_gang_again_adopts(self, backend: Backend, cluster: Cluster) -> None:
+        spec = backend.make_spec(gpus=2, nodes=backend.nodes)
+        first = await create_ready(cluster, spec)
+        await cluster.create_server(spec)
+        assert cluster.snapshot().servers == {spec.reservation_id: first}
+        assert await cluster.find_server(spec.reservation_id) == first
+
+    async def test_one_node_without_room_makes_the_whole_unplaceable(
+        self, backend: Backend, cluster: Cluster
+    ) -> None:
+        taken = count_free(cluster, backend.nodes[1])
+        await cluster.create_server(backend.make_spec(gpus=taken, node=backend.nodes[1]))
+        spec = backend.make_spec(gpus=2, nodes=backend.nodes)
+        await cluster.create_server(spec)
+        server = await wait_unplaceable(cluster, spec)
+        assert len(server.members) == 2
+        assert server.detail.startswith(f"{member_name(spec.reservation_id, 1)} on {backend.nodes[1]}: ")
+        await cluster.delete_server(spec.reservation_id, server.uid)
+        await wait_gone(cluster, spec.reservation_id)
+        assert await cluster.find_server(spec.reservation_id) is None
+
+    async def test_deleting_a_gang_leaves_nothing(self, backend: Backend, cluster: Cluster) -> None:
+        before = [count_free(cluster, node) for node in backend.nodes]
+        spec = backend.make_spec(gpus=2, nodes=backend.nodes)
+        server = await create_ready(cluster, spec)
+        await cluster.delete_server(spec.reservation_id, str(uuid.uuid4()))
+        assert await cluster.find_server(spec.reservation_id) == server
+        deletions = (cluster.delete_server(spec.reservation_id, server.uid) for _ in range(2))
+        await asyncio.gather(*deletions)
+        await wait_gone(cluster, spec.reservation_id)
+        assert await cluster.find_server(spec.reservation_id) is None
+        assert [count_free(cluster, node) for node in backend.nodes] == before
+
+    @pytest.mark.parametrize("rank", [0, 1])
+    async def test_a_member_that_ends_fails_the_whole_and_is_named(
+        self, backend: Backend, cluster: Cluster, key: Key, tmp_path: Path, rank: int
+    ) -> None:
+        spec = backend.make_spec(key, gpus=2, nodes=backend.nodes)
+        await backend.end_main_process(await create_ready(cluster, spec), key, tmp_path, rank)
+        server = await wait_until(
+            cluster,
+            lambda seen: seen is not None and seen.phase is ServerPhase.FAILED,
+            spec.reservation_id,
+        )
+        assert server is not None
+        assert server.detail.startswith(
+            f"{member_name(spec.reservation_id, rank)} on {backend.nodes[rank]}: "
+        )
+        assert server.members[1 - rank].phase is ServerPhase.READY
+
+    async def test_both_members_of_a_gang_are_told(
+        self, backend: Backend, cluster: Cluster, key: Key, tmp_path: Path
+    ) -> None:
+        server = await create_ready(cluster, backend.make_spec(key, gpus=2, nodes=backend.nodes))
+        await cluster.tell(server.reservation_id, server.uid, (WARNING,))
+        for client in clients_of(server, key, tmp_path):
+            assert (await client.run(f"cat ~/{WARNING.file_name}")).out == f"{WARNING.text}\n"
+
+
+def clients_of(server: ObservedServer, key: Key, directory: Path) -> list[SshClient]:
+    return [SshClient(server, key, directory, member.rank) for member in server.members]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import uuid
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
@@ -27,10 +26,9 @@ from gpudev.adapters.local.ssh_port import bind_any_port
 from gpudev.domain.errors import Conflict
 from gpudev.domain.idle import Signal
 from gpudev.domain.names import NodeName, ReservationId, member_name
-from gpudev.domain.notices import Notice
 from gpudev.domain.server import ObservedServer, ServerPhase, ServerSpec
 from gpudev.ports.cluster import Cluster, ServerChanged
-from tests.contract.cluster_rules import ClusterRules
+from tests.contract.cluster_rules import ClusterRules, GangRules, clients_of
 from tests.support.local_cluster import (
     NODE,
     PATIENCE_SECONDS,
@@ -78,22 +76,30 @@ async def cluster(state_dir: Path, isolation: Isolation) -> AsyncIterator[LocalC
 
 class LocalBackend:
     node = NODE
+    nodes = (NODE, NodeName("t4-1"))
     at_once = 4
 
     def __init__(self, state_dir: Path, isolation: Isolation) -> None:
         self._state_dir = state_dir
         self._isolation = isolation
 
-    def make_spec(self, key: Key | None = None, *, gpus: int = 1, node: NodeName | None = None) -> ServerSpec:
-        return make_spec(key, gpus=gpus, node=node or NODE)
+    def make_spec(
+        self,
+        key: Key | None = None,
+        *,
+        gpus: int = 1,
+        node: NodeName | None = None,
+        nodes: tuple[NodeName, ...] = (),
+    ) -> ServerSpec:
+        return make_spec(key, gpus=gpus, node=node or NODE, nodes=nodes)
 
     def open(self) -> AbstractAsyncContextManager[Cluster]:
         return open_cluster(self._state_dir, self._isolation)
 
-    async def end_main_process(self, server: ObservedServer, key: Key, directory: Path) -> None:
-        process = Records(self._state_dir).files_of(server.reservation_id[:8]).find_processes()
-        assert process is not None
-        os.kill(process.root.pid, signal.SIGKILL)
+    async def end_main_process(
+        self, server: ObservedServer, key: Key, directory: Path, rank: int = 0
+    ) -> None:
+        kill_member(self._state_dir, server.reservation_id, rank)
 
 
 @pytest.fixture
@@ -102,6 +108,10 @@ def backend(state_dir: Path, isolation: Isolation) -> LocalBackend:
 
 
 class TestRules(ClusterRules):
+    pass
+
+
+class TestGangRules(GangRules):
     pass
 
 
@@ -176,62 +186,6 @@ async def test_a_killed_server_comes_back_as_it_was(
     after = await wait_ready(cluster, spec.reservation_id)
     assert after == before
     assert (await client.run("cat ~/file")).out == "kept\n"
-
-
-WARNING = Notice("WARN_EXPIRES_IN_30MIN.txt", "30 minutes are left.")
-LAST_WARNING = Notice("WARN_EXPIRES_IN_5MIN.txt", "5 minutes are left.")
-
-
-async def test_notices_stand_in_the_home_and_older_ones_go(
-    cluster: LocalCluster, key: Key, tmp_path: Path
-) -> None:
-    spec = make_spec(key)
-    server = await create_ready(cluster, spec)
-    client = SshClient(server, key, tmp_path)
-    await client.run("echo mine > ~/WARN_MINE.txt")
-    for notices in [(WARNING,), (LAST_WARNING,)]:
-        await cluster.tell(spec.reservation_id, server.uid, notices)
-        [notice] = notices
-        assert (await client.run("cat ~/WARN_EXPIRES*")).out == f"{notice.text}\n"
-    assert (await client.run("stat -c %U:%a ~/WARN_EXPIRES* && rm ~/WARN_EXPIRES*")).out.endswith(":644\n")
-    await cluster.tell(spec.reservation_id, server.uid, (WARNING,))
-    await cluster.tell(spec.reservation_id, server.uid, ())
-    assert (await client.run("ls ~ | grep WARN")).out == "WARN_MINE.txt\n"
-
-
-async def test_a_notice_is_shown_on_terminals_once(cluster: LocalCluster, key: Key, tmp_path: Path) -> None:
-    spec = make_spec(key)
-    server = await create_ready(cluster, spec)
-    session = await SshClient(server, key, tmp_path).start_shell()
-    await hear(session, "@")
-    for notices in [(WARNING,), (WARNING,), (LAST_WARNING,)]:
-        await cluster.tell(spec.reservation_id, server.uid, notices)
-    heard = await hear(session, LAST_WARNING.text)
-    assert heard.count(WARNING.text) == 1
-    session.kill()
-    await session.wait()
-
-
-async def test_a_notice_never_follows_or_fills_what_somebody_put_in_its_place(
-    cluster: LocalCluster, key: Key, tmp_path: Path
-) -> None:
-    spec = make_spec(key)
-    server = await create_ready(cluster, spec)
-    client = SshClient(server, key, tmp_path)
-    await client.run(
-        f"echo precious > ~/precious; ln -s precious ~/{WARNING.file_name}; mkfifo ~/OOM_DETECTED.txt"
-    )
-    await cluster.tell(spec.reservation_id, server.uid, (WARNING, Notice("OOM_DETECTED.txt", "Once.")))
-    done = await client.run(f"cat ~/precious ~/{WARNING.file_name} ~/OOM_DETECTED.txt")
-    assert done.out == f"precious\n{WARNING.text}\nOnce.\n"
-
-
-async def test_another_incarnation_is_told_nothing(cluster: LocalCluster, key: Key, tmp_path: Path) -> None:
-    spec = make_spec(key)
-    server = await create_ready(cluster, spec)
-    await cluster.tell(spec.reservation_id, str(uuid.uuid4()), (WARNING,))
-    await cluster.tell(make_spec().reservation_id, server.uid, (WARNING,))
-    assert (await SshClient(server, key, tmp_path).run("ls ~/WARN*")).out == ""
 
 
 async def test_the_use_of_a_server_is_measured(
@@ -331,13 +285,6 @@ async def test_a_deletion_that_was_interrupted_is_finished_by_the_next_owner(
 class TestGangs:
     """Servers with a member on each of several nodes."""
 
-    async def test_every_member_is_in_the_snapshot_and_takes_its_node(self, cluster: LocalCluster) -> None:
-        spec = make_spec(gpus=8, nodes=NODES)
-        await cluster.create_server(spec)
-        server = cluster.snapshot().servers[spec.reservation_id]
-        assert [(member.rank, member.node) for member in server.members] == [(0, "t4-0"), (1, "t4-1")]
-        assert free_slots(cluster) == {"t4-0": 0, "t4-1": 0}
-
     async def test_members_know_their_ranks_and_reach_each_other_by_name(
         self, cluster: LocalCluster, key: Key, tmp_path: Path
     ) -> None:
@@ -385,12 +332,6 @@ class TestGangs:
         )
         assert "Permission denied" in done.err
 
-    async def test_creating_again_adopts(self, cluster: LocalCluster) -> None:
-        spec = make_spec(gpus=8, nodes=NODES)
-        first = await create_ready(cluster, spec)
-        await cluster.create_server(spec)
-        assert cluster.snapshot().servers == {spec.reservation_id: first}
-
     async def test_one_node_without_room_places_no_member(self, cluster: LocalCluster) -> None:
         await cluster.create_server(make_spec(gpus=1, node=NODES[1]))
         spec = make_spec(gpus=8, nodes=NODES)
@@ -415,18 +356,6 @@ class TestGangs:
         assert count_processes(server.reservation_id) == 0
         assert await cluster.find_server(server.reservation_id) is None
         assert free_slots(cluster) == {"t4-0": 4, "t4-1": 4}
-
-    @pytest.mark.parametrize("rank", [0, 1])
-    async def test_a_member_that_is_killed_fails_the_whole_and_is_named(
-        self, cluster: LocalCluster, state_dir: Path, rank: int
-    ) -> None:
-        spec = make_spec(gpus=8, nodes=NODES)
-        await create_ready(cluster, spec)
-        kill_member(state_dir, spec.reservation_id, rank)
-        server = await wait_until(cluster, is_failed, spec.reservation_id)
-        assert server is not None
-        assert server.detail.startswith(f"{member_name(spec.reservation_id, rank)} on t4-{rank}: ")
-        assert server.members[1 - rank].phase is ServerPhase.READY
 
     async def test_a_member_that_died_without_an_owner_is_not_brought_back(
         self, state_dir: Path, isolation: Isolation
@@ -480,10 +409,6 @@ class TestGangs:
 
 
 NODES = (NodeName("t4-0"), NodeName("t4-1"))
-
-
-def clients_of(server: ObservedServer, key: Key, directory: Path) -> list[SshClient]:
-    return [SshClient(server, key, directory, member.rank) for member in server.members]
 
 
 def is_failed(server: ObservedServer | None) -> bool:

@@ -41,13 +41,15 @@ def make_config(kubeconfig: Path, namespace: str, *, port_slots: int = 0) -> Kub
     )
 
 
-def make_spec(key: Key | None = None, *, gpus: int = 1, node: NodeName = NODE) -> ServerSpec:
+def make_spec(
+    key: Key | None = None, *, gpus: int = 1, node: NodeName = NODE, nodes: tuple[NodeName, ...] = ()
+) -> ServerSpec:
     reservation_id = ReservationId(str(uuid.uuid4()))
     return ServerSpec(
         reservation_id=reservation_id,
         reservation_name=f"run-{reservation_id[:8]}",
         username="ada",
-        nodes=(node,),
+        nodes=nodes or (node,),
         gpu_type=_TYPES.get(node, "h100"),
         gpu_count=gpus,
         share=TINY,
@@ -68,10 +70,18 @@ async def _delete_all(cluster: Cluster) -> None:
 class KubernetesBackend:
     config: KubernetesConfig
     node: NodeName = NODE
+    nodes: tuple[NodeName, NodeName] = (NODE, OTHER_NODE)
     at_once: int = 5
 
-    def make_spec(self, key: Key | None = None, *, gpus: int = 1, node: NodeName | None = None) -> ServerSpec:
-        return make_spec(key, gpus=gpus, node=node or self.node)
+    def make_spec(
+        self,
+        key: Key | None = None,
+        *,
+        gpus: int = 1,
+        node: NodeName | None = None,
+        nodes: tuple[NodeName, ...] = (),
+    ) -> ServerSpec:
+        return make_spec(key, gpus=gpus, node=node or self.node, nodes=nodes)
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Cluster]:
@@ -81,5 +91,7 @@ class KubernetesBackend:
             finally:
                 await _delete_all(cluster)
 
-    async def end_main_process(self, server: ObservedServer, key: Key, directory: Path) -> None:
-        await SshClient(server, key, directory).run("sudo kill 1")
+    async def end_main_process(
+        self, server: ObservedServer, key: Key, directory: Path, rank: int = 0
+    ) -> None:
+        await SshClient(server, key, directory, rank).run("sudo kill 1")

@@ -17,6 +17,7 @@ offered = ["h100", "a100"]
 [[types]]
 name = "h100"
 gpus_per_node = 8
+max_nodes = 2
 vcpus = 192
 memory_gib = 2048
 share = { cpu = "10m", memory = "32Mi", cpu_limit = "1", memory_limit = "256Mi" }
@@ -44,5 +45,5 @@ def running_on_kubernetes(access: Access, namespace: str, folder: Path, **settin
             "GPU_DEV_CONTAINER_IMAGE": DEVSERVER.name,
             "GPU_DEV_GPU_TYPES_FILE": str(types),
         }
-        with running_machine("--cluster", "kubernetes", **own, **settings) as machine:
+        with running_machine("--cluster", "kubernetes", **(own | settings)) as machine:
             yield machine

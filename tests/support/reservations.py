@@ -14,6 +14,7 @@ from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.domain.names import ReservationId
 from gpudev.domain.reservation import Event, EventKind, Reservation
+from gpudev.ports.store import HomeWish
 from gpudev.ports.users import User
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -49,7 +50,7 @@ def make_reservation(user: User, **changes: Any) -> Reservation:
     return replace(reservation, **changes)
 
 
-async def submit(stores: Stores, reservation: Reservation) -> Reservation:
+async def submit(stores: Stores, reservation: Reservation, home: HomeWish | None = None) -> Reservation:
     event = Event(EventKind.SUBMITTED, reservation.detail, reservation.created_at)
-    await stores.reservations.submit(reservation, event)
+    await stores.reservations.submit(reservation, event, home=home)
     return await stores.reservations.get(reservation.id)

@@ -161,7 +161,8 @@ class Simulation:
             self.clock,
             self._maybe_die,
         )
-        return ReservationController(stores.queue, executor, Rules(DEFAULT_CATALOGUE, self.policy))
+        rules = Rules(DEFAULT_CATALOGUE, self.policy)
+        return ReservationController(stores.queue, executor, rules, stores.disks)
 
     def _maybe_die(self, _point: str) -> None:
         if self.chance.random() < self.kills_per_action:

@@ -12,14 +12,16 @@ from gpudev.api.context import App, Caller
 from gpudev.api.encoding import json_response
 from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.app.admin import Anchor, Verification
-from gpudev.domain.audit import AuditRecord
+from gpudev.domain.audit import AuditAction, AuditRecord
 from gpudev.domain.errors import Invalid
+from gpudev.domain.plans.reconciliation import describe_change
 from gpudev.ports.audit import AuditQuery
 from gpudev.wire.admin import (
     AuditEntryDetail,
     AuditFinding,
     AuditPage,
     AuditVerification,
+    DiskDrift,
     UserChanged,
     UserDetail,
     UserList,
@@ -69,6 +71,26 @@ async def enable_user(app: App, caller: Caller, name: Username) -> Response:
     user = await app.admin.set_active(caller, name, is_active=True)
     message = f"{user.username} is enabled and can log in."
     return json_response(UserChanged(username=user.username, is_active=True, message=message))
+
+
+@router.get("/disks/check", response_model=DiskDrift)
+async def check_disks(app: App, caller: Caller) -> Response:
+    """How the rows of disks and their storage differ; nothing is touched."""
+    await app.admin.note(caller, AuditAction.CHECK_DISKS)
+    plan = await app.reconcile_disks.check()
+    counted = plan.statistics
+    drift = DiskDrift(
+        aws_volumes=counted.aws_volumes,
+        db_records=counted.db_records,
+        synced=counted.synced,
+        orphaned_db_active=counted.orphaned_db_active,
+        orphaned_db_deleted=counted.orphaned_db_deleted,
+        errors=counted.errors,
+        changes=[describe_change(change) for change in plan.changes],
+        remarks=list(plan.remarks),
+        problems=await app.disks.list_problems(),
+    )
+    return json_response(drift)
 
 
 @router.get("/audit", response_model=AuditPage, responses=problems(400))

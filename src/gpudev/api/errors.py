@@ -23,6 +23,7 @@ STATUS_OF: dict[type[errors.GpuDevError], int] = {
     errors.NotAllowed: 403,
     errors.NotFound: 404,
     errors.Conflict: 409,
+    errors.Gone: 410,
     errors.IllegalMove: 409,
     errors.QuotaExceeded: 409,
     errors.TooManyRequests: 429,

@@ -9,13 +9,13 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from gpudev.api import views
+from gpudev.api import disk_views, views
 from gpudev.api.context import App, Caller, Visitor, application_of
 from gpudev.api.documents import documents_of
 from gpudev.api.encoding import encode, json_response
 from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.app.application import Application
-from gpudev.domain.errors import GpuDevError, Invalid
+from gpudev.domain.errors import GpuDevError, Invalid, NotFound
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.operations import OperationStatus
 from gpudev.domain.reservation import Reservation
@@ -95,7 +95,11 @@ async def get_operation(
     operation_id: Annotated[str, Path(description="As the request of the action was answered.")],
 ) -> Response:
     """What became of a requested action."""
-    operation = await app.find_operation(caller, operation_id)
+    try:
+        operation = await app.find_operation(caller, operation_id)
+    except NotFound:
+        of_disk = await app.disks.get_operation(caller, operation_id)
+        return json_response(disk_views.any_operation_detail(of_disk))
     return json_response(views.operation_detail(operation))
 
 

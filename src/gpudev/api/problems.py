@@ -14,6 +14,7 @@ _DESCRIPTIONS = {
     403: "The caller may not do this, or is disabled.",
     404: "There is no such thing, or it is somebody else's.",
     409: "It clashes with what exists.",
+    410: "It is deleted.",
     413: "The body is too long.",
     422: "The request does not fit the schema; `detail` is a list.",
     429: "It was asked too often; `Retry-After` says when to ask again.",

@@ -18,6 +18,7 @@ from gpudev.api import (
     admin,
     auth,
     cluster,
+    disks,
     errors,
     health,
     jobs,
@@ -55,6 +56,7 @@ def make_service(application: Application) -> FastAPI:
         submit,
         preview,
         actions,
+        disks,
         logs,
         keys,
         notifications,
@@ -70,7 +72,7 @@ def make_service(application: Application) -> FastAPI:
 @asynccontextmanager
 async def _lifespan(service: FastAPI) -> AsyncIterator[None]:
     application: Application = service.state.application
-    chores = (application.hub, application.key_uses, application.seal_audit)
+    chores = (application.hub, application.key_uses, application.seal_audit, application.disk_figures)
     tasks = [asyncio.create_task(chore.run(), name=type(chore).__name__) for chore in chores]
     for task in tasks:
         task.add_done_callback(_end_if_failed)

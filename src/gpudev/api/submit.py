@@ -12,7 +12,9 @@ from gpudev.api.context import App, Caller
 from gpudev.api.encoding import json_response
 from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.api.submit_0_3 import NO_CUSTOM_IMAGE, own_image, read_0_3
+from gpudev.app.homes import WantedDisk
 from gpudev.app.reserve import ReserveRequest
+from gpudev.domain.disk import NO_DISK
 from gpudev.domain.errors import Invalid
 from gpudev.domain.expiry import duration_of
 from gpudev.wire.jobs import SubmitRequest, SubmitRequest03, SubmitResponse
@@ -23,8 +25,6 @@ NOT_SUPPORTED_YET = (
     "image",
     "dockerfile",
     "preserve_entrypoint",
-    "disk_name",
-    "disk_size_gb",
     "jupyter_enabled",
     "recreate_env",
     "node_labels",
@@ -35,7 +35,7 @@ NOT_SUPPORTED_YET = (
 What only some kinds of cluster can do is in `Application.backend_fields` where it can be done.
 """
 
-_ASKS_FOR_NOTHING = {"image": NO_CUSTOM_IMAGE, "disk_name": "none"}
+_ASKS_FOR_NOTHING = {"image": NO_CUSTOM_IMAGE}
 
 TODAY, OF_0_3 = SubmitRequest.__name__, SubmitRequest03.__name__
 _KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl you@example.org"
@@ -113,6 +113,7 @@ def read_request(body: SubmitRequest, client_version: str, backend_fields: froze
         github_user=body.github_user or "",
         client_version=client_version if body.client_version is None else body.client_version,
         image=own_image(body.image),
+        disk=WantedDisk(NO_DISK if body.no_persistent_disk else body.disk_name or "", body.disk_size_gb),
     )
 
 

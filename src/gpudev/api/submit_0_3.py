@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpudev.app.homes import WantedDisk
 from gpudev.app.reserve import ReserveRequest
 from gpudev.domain.errors import Invalid
 from gpudev.domain.expiry import duration_of
@@ -34,7 +35,7 @@ MEANT_FOR_US = frozenset(
 
 _PASSED_OVER = {
     "JUPYTER_ENABLED": "Jupyter is not started: this server does not have it yet.",
-    "RECREATE_ENV": "There was no environment to recreate: every home is new.",
+    "RECREATE_ENV": "The environment is not recreated: this server cannot do that yet.",
     "PRESERVE_ENTRYPOINT": "There is no entry point to preserve: the image is the standard one.",
 }
 """Switches that can be passed over, since the dev server is of use without them; the user is told."""
@@ -59,6 +60,7 @@ def read_0_3(body: SubmitRequest03, backend_fields: frozenset[str] = frozenset()
         github_user=asked.get("GITHUB_USER", ""),
         image=own_image(body.image),
         warnings=tuple(_list_warnings(asked)),
+        disk=WantedDisk(body.disk_name or ""),
     )
 
 
@@ -67,12 +69,6 @@ def _refuse_what_is_not_there(body: SubmitRequest03, backend_fields: frozenset[s
         raise Invalid(
             "An image of one's own (image) is not supported yet.",
             hint="Leave out --dockerimage and --dockerfile.",
-            code="not_supported_yet",
-        )
-    if body.disk_name not in {None, "", "none"}:
-        raise Invalid(
-            "Persistent disks (disk_name) are not supported yet.",
-            hint="Ask for a server without one: --disk none",
             code="not_supported_yet",
         )
 

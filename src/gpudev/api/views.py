@@ -66,6 +66,8 @@ def job_detail(reservation: Reservation, app: Application, now: datetime) -> dic
         failure_reason=reservation.detail if status is Status.FAILED else None,
         current_detailed_status=reservation.detail or None,
         hint=EXPLANATIONS[reason].hint if reason else None,
+        disk_name=reservation.disk_name or None,
+        ebs_volume_id=reservation.volume_id,
         github_user=reservation.github_user or None,
         warning=_warning(reservation),
         last_updated=reservation.last_updated,

@@ -57,6 +57,10 @@ class Admin:
             await self.audit.write(caller.entry(AuditAction.ADMIN, path, outcome=AuditOutcome.REFUSED))
             raise NotAllowed(f"{caller.username} is not an admin.", hint="Ask your operator.")
 
+    async def note(self, caller: Caller, action: AuditAction) -> None:
+        """Write down what is about to be looked at."""
+        await self.audit.write(caller.entry(action))
+
     async def list_users(self, caller: Caller) -> tuple[UserSummary, ...]:
         await self.audit.write(caller.entry(AuditAction.LIST_USERS))
         return await self.users.list_all()

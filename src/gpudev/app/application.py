@@ -9,6 +9,8 @@ from gpudev.app.admin import Admin
 from gpudev.app.admit import Admit
 from gpudev.app.aws_login import AwsLogin
 from gpudev.app.cancel import Cancel
+from gpudev.app.disk_figures import ShowDiskFigures
+from gpudev.app.disks import OwnDisks
 from gpudev.app.extend import Extend
 from gpudev.app.find import Find, FindOperation
 from gpudev.app.follow import EventHub, Follow
@@ -21,6 +23,7 @@ from gpudev.app.login_guard import LoginGuard
 from gpudev.app.notify import Notify
 from gpudev.app.preview import Preview
 from gpudev.app.read_logs import ReadLogs
+from gpudev.app.reconcile_disks import ReconcileDisks
 from gpudev.app.reports import ReportUsage
 from gpudev.app.reserve import Reserve
 from gpudev.app.sealing import SealAudit
@@ -46,6 +49,9 @@ class Application:
     notify: Notify
     report_usage: ReportUsage
     follow: Follow
+    disks: OwnDisks
+    reconcile_disks: ReconcileDisks
+    disk_figures: ShowDiskFigures
     list_jobs: ListJobs
     authenticate: Authenticate
     admit: Admit

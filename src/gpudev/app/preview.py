@@ -61,7 +61,7 @@ class Preview:
         outlook = await self.forecasts.read_outlook(gpu_type.name, now - LEARNED_FOR)
         rows = tuple(row for row in outlook.reservations if row.id != without)
         holders = tuple(row for row in rows if row.holds_room)
-        waiting = tuple(row for row in rows if row.is_waiting)
+        waiting = tuple(row for row in rows if row.is_waiting and row.id not in outlook.disk_busy)
         situation = Situation(gpu_type, outlook.rooms, holders, self.policy, now)
         return Foresight(situation, waiting, outlook.habits)
 

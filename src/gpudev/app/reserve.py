@@ -9,10 +9,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from gpudev.app.caller import Caller
+from gpudev.app.homes import DiskDesk, WantedDisk
 from gpudev.app.let_in import FindWhomToLetIn, LetIn
 from gpudev.app.preview import Preview
 from gpudev.domain.access import combine_public_keys
-from gpudev.domain.audit import AuditAction
+from gpudev.domain.audit import AuditAction, AuditEntry
 from gpudev.domain.booking import check_start
 from gpudev.domain.catalogue import Catalogue
 from gpudev.domain.errors import Conflict, NotFound
@@ -32,7 +33,7 @@ from gpudev.domain.names import (
 from gpudev.domain.preview import Wish
 from gpudev.domain.reservation import Event, EventKind, Reservation
 from gpudev.ports.clock import Clock
-from gpudev.ports.store import Reservations
+from gpudev.ports.store import HomeWish, Reservations
 from gpudev.ports.users import User
 
 IDEMPOTENCY_KEY_LIFE = timedelta(hours=24)
@@ -61,6 +62,7 @@ class ReserveRequest:
     """The user's own image; empty: the standard one."""
     warnings: tuple[str, ...] = ()
     """What the user should know of how the request was read."""
+    disk: WantedDisk = field(default_factory=WantedDisk)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,7 @@ class Reserve:
     reservations: Reservations
     catalogue: Catalogue
     find_whom_to_let_in: FindWhomToLetIn
+    disks: DiskDesk
     clock: Clock
     preview: Preview
 
@@ -85,13 +88,15 @@ class Reserve:
     async def __call__(self, user: Caller, request: ReserveRequest, idempotency_key: str = "") -> Reservation:
         """Write the reservation. The same idempotency key, or the same id, again gives the same one."""
         draft = self._draft(user, request)
+        wish = self.disks.read_wish(request.disk)
+        remarks = await self.disks.list_warnings(user, request.disk)
         let_in = await self.find_whom_to_let_in(request.ssh_public_keys, request.github_user)
         # Dated once nothing is waited for any more, so that nobody is put before those already in line.
-        draft = replace(_with_keys(draft, let_in), created_at=self.clock.now())
+        draft = replace(_with_keys(draft, let_in, remarks), created_at=self.clock.now())
         await self.preview.check_booking(draft, next(_ids(user, request, idempotency_key)))
         clashes = 0
         for reservation_id in _ids(user, request, idempotency_key):
-            made = await self._submit(user, replace(draft, id=reservation_id), request)
+            made = await self._submit(user, replace(draft, id=reservation_id), request, wish)
             if made is not None:
                 return made
             earlier = await self._find_own(user, reservation_id)
@@ -137,7 +142,9 @@ class Reserve:
             return None
         return check_start(request.start_at, self.clock.now(), self.preview.policy.grid)
 
-    async def _submit(self, user: Caller, draft: Reservation, request: ReserveRequest) -> Reservation | None:
+    async def _submit(
+        self, user: Caller, draft: Reservation, request: ReserveRequest, wish: HomeWish | None
+    ) -> Reservation | None:
         """Write it under the first of its names that is free; None if the id is in use."""
         event = Event(EventKind.SUBMITTED, draft.detail, draft.created_at)
         entry = user.entry(AuditAction.SUBMIT, draft.id, detail=draft.detail)
@@ -145,15 +152,26 @@ class Reserve:
         for name in names:
             named = replace(draft, name=name)
             try:
-                await self.reservations.submit(named, event, (entry,))
+                return await self._write(named, event, entry, wish)
             except Conflict as conflict:
-                if conflict.code != "name_taken" or await self._exists(draft.id):
+                if conflict.code == "id_taken" or await self._exists(draft.id):
                     break
+                if conflict.code == "disk_in_use" and wish is not None:
+                    raise await self.disks.describe_conflict(user, wish) from conflict
                 if name == names[-1]:
                     raise
-            else:
-                return named
         return None
+
+    async def _write(
+        self, named: Reservation, event: Event, entry: AuditEntry, wish: HomeWish | None
+    ) -> Reservation:
+        """Two at once may both find the default disk free; the second look finds who was first."""
+        try:
+            return await self.reservations.submit(named, event, (entry,), wish)
+        except Conflict as conflict:
+            if conflict.code != "disk_in_use" or wish is None or not wish.if_taken:
+                raise
+        return await self.reservations.submit(named, event, (entry,), wish)
 
     async def _exists(self, reservation_id: ReservationId) -> bool:
         """A repeat meets both its own id and its own name; either may be what is complained about."""
@@ -178,12 +196,12 @@ def _describe(wish: Wish) -> str:
     return f"Asked for {gpus}{where}{when}."
 
 
-def _with_keys(draft: Reservation, let_in: LetIn) -> Reservation:
+def _with_keys(draft: Reservation, let_in: LetIn, remarks: tuple[str, ...]) -> Reservation:
     return replace(
         draft,
         ssh_public_keys=let_in.public_keys,
         github_user=let_in.github_user,
-        warning=" ".join(filter(None, (draft.warning, let_in.warning))),
+        warning=" ".join(filter(None, (draft.warning, let_in.warning, *remarks))),
     )
 
 
@@ -227,7 +245,8 @@ def _check_same(earlier: Reservation, repeated: Reservation, request: ReserveReq
         )
 
     is_named_alike = earlier.name in _names(replace(repeated, id=earlier.id), request)
-    if asked_for(earlier) != asked_for(repeated) or not is_named_alike or not _lets_in(earlier, request):
+    is_like = is_named_alike and _lets_in(earlier, request) and request.disk.is_same_for(earlier)
+    if asked_for(earlier) != asked_for(repeated) or not is_like:
         raise Conflict(
             "This Idempotency-Key was used for another request.",
             hint="Use a fresh key for each request.",

@@ -19,9 +19,12 @@ from gpudev.api.service import make_service
 from gpudev.app.admin import Admin
 from gpudev.app.application import Application
 from gpudev.app.cancel import Cancel
+from gpudev.app.disk_figures import ShowDiskFigures
+from gpudev.app.disks import OwnDisks
 from gpudev.app.extend import Extend
 from gpudev.app.find import Find, FindOperation
 from gpudev.app.follow import EventHub, Follow
+from gpudev.app.homes import DiskDesk
 from gpudev.app.jobs_of import JobsOf
 from gpudev.app.keep import Keep
 from gpudev.app.let_in import FindWhomToLetIn
@@ -36,6 +39,7 @@ from gpudev.app.sealing import SealAudit
 from gpudev.bootstrap.access import make_admit, make_key_uses, make_keys, make_login_guard
 from gpudev.bootstrap.aws_login import make_aws_login
 from gpudev.bootstrap.clusters import make_logs
+from gpudev.bootstrap.disks import make_listings, read_volumes
 from gpudev.bootstrap.foundation import (
     Stores,
     SystemClock,
@@ -48,6 +52,7 @@ from gpudev.bootstrap.foundation import (
     uses_kubernetes,
 )
 from gpudev.bootstrap.metrics import serve_metrics
+from gpudev.bootstrap.reconciliation import make_reconciliation
 from gpudev.bootstrap.workers import run_workers
 from gpudev.settings import Settings
 
@@ -98,10 +103,15 @@ def make_application(settings: Settings, stores: Stores) -> Application:
     key_uses = make_key_uses(stores, clock)
     admit = make_admit(settings, authenticate, key_uses, clock)
     jobs_of = JobsOf(stores.users, stores.audit)
+    # Pods cannot mount disks yet.
+    desk = DiskDesk(stores.disks, can_mount=not uses_kubernetes(settings))
     preview = Preview(stores.forecasts, catalogue, make_policy(settings), clock)
     return Application(
-        reserve=Reserve(stores.reservations, catalogue, find_whom_to_let_in, clock, preview),
+        reserve=Reserve(stores.reservations, catalogue, find_whom_to_let_in, desk, clock, preview),
         preview=preview,
+        disks=OwnDisks(stores.disks, clock, make_listings(settings)),
+        reconcile_disks=make_reconciliation(settings, stores, read_volumes(settings, clock)),
+        disk_figures=ShowDiskFigures(stores.disk_ledger, stores.health),
         find=Find(stores.reservations, stores.audit, admit),
         find_operation=FindOperation(stores.operations),
         cancel=Cancel(stores.operations, clock),

@@ -1,12 +1,14 @@
-"""The cluster that the settings name."""
+"""The cluster that the settings name, and the storage of its disks."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 
 from gpudev.adapters.local.cluster import LocalCluster, LocalClusterConfig
 from gpudev.adapters.local.logs import LocalLogs
+from gpudev.bootstrap.disks import open_volumes
 from gpudev.bootstrap.foundation import (
     Stores,
     SystemClock,
@@ -20,7 +22,25 @@ from gpudev.bootstrap.foundation import (
 from gpudev.domain.errors import Invalid
 from gpudev.ports.cluster import Cluster
 from gpudev.ports.logs import ServerLogs
+from gpudev.ports.volumes import Volumes
 from gpudev.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Backends:
+    """Where dev servers run, and where their disks are."""
+
+    cluster: Cluster
+    volumes: Volumes
+
+
+@asynccontextmanager
+async def open_backends(settings: Settings, stores: Stores) -> AsyncIterator[Backends]:
+    async with (
+        open_cluster(settings, stores) as cluster,
+        open_volumes(settings, SystemClock()) as volumes,
+    ):
+        yield Backends(cluster, volumes)
 
 
 @asynccontextmanager
@@ -58,6 +78,7 @@ async def _open_local(settings: Settings, stores: Stores) -> AsyncIterator[Clust
     async with LocalCluster(config) as cluster:
         # The cluster's lock makes this the only controller, so no lease can be anybody's.
         await stores.reservations.take_over(SystemClock().now())
+        await stores.disks.take_over(SystemClock().now())
         yield cluster
 
 

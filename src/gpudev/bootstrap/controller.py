@@ -11,13 +11,17 @@ from pathlib import Path
 from gpudev.adapters.local.control_plane.readiness import tell_ready
 from gpudev.adapters.webhook.notifier import WebhookNotifier
 from gpudev.app.controllers.admission import AdmissionController
+from gpudev.app.controllers.disks import DiskController, Surroundings
 from gpudev.app.controllers.execute import Executor, FaultPoint, no_fault
+from gpudev.app.controllers.execute_disk import DiskExecutor
 from gpudev.app.controllers.notifying import SendNotifications
 from gpudev.app.controllers.pruning import Pruning
 from gpudev.app.controllers.reservations import ReservationController, Rules
 from gpudev.app.controllers.run import Controllers, Sources
+from gpudev.app.controllers.run_disks import DiskControllers, DiskSources
 from gpudev.app.controllers.sampling import Sampler
-from gpudev.bootstrap.clusters import open_cluster
+from gpudev.bootstrap.clusters import Backends, open_backends
+from gpudev.bootstrap.disks import make_listings
 from gpudev.bootstrap.foundation import (
     Stores,
     SystemClock,
@@ -27,8 +31,11 @@ from gpudev.bootstrap.foundation import (
     offered_catalogue,
     open_stores,
 )
+from gpudev.bootstrap.metrics import serve_metrics
+from gpudev.bootstrap.reconciliation import make_own_reconciliation
 from gpudev.domain.catalogue import Catalogue
 from gpudev.domain.errors import StoreUnavailable
+from gpudev.domain.plans.disk_observation import DiskPolicy
 from gpudev.ports.clock import Clock
 from gpudev.ports.cluster import Cluster
 from gpudev.settings import Settings
@@ -46,15 +53,18 @@ async def _serve_controller(settings: Settings) -> None:
     async with open_stores(settings) as stores:
         await _wait_for_schema(stores)
         await stores.gpu_types.sync(offered_catalogue(settings).types)
-        async with open_cluster(settings, stores) as cluster:
+        async with open_backends(settings, stores) as backends:
             known = await read_known_catalogue(settings, stores)
-            controllers, admission = make_controllers(settings, stores, cluster, known, SystemClock())
+            controllers, admission = make_controllers(settings, stores, backends, known, SystemClock())
             for gpu_type in offered_catalogue(settings).by_name:
                 await admission.turn(gpu_type)
+            if settings.local.state_dir is None:
+                # On one machine the API serves the metrics of all processes.
+                serve_metrics(settings.api, settings.api.metrics_dir)
             tell_ready(settings.process.ready_fd)
             _on_termination(controllers.stop)
             chores = (
-                make_sampler(settings, stores, cluster),
+                make_sampler(settings, stores, backends.cluster),
                 make_sending(settings, stores),
                 Pruning(stores.leftovers, SystemClock()),
             )
@@ -66,8 +76,9 @@ async def _serve_controller(settings: Settings) -> None:
 
 
 def make_controllers(
-    settings: Settings, stores: Stores, cluster: Cluster, known: Catalogue, clock: Clock
+    settings: Settings, stores: Stores, backends: Backends, known: Catalogue, clock: Clock
 ) -> tuple[Controllers, AdmissionController]:
+    cluster = backends.cluster
     rules = Rules(known, make_policy(settings), make_idle_policy(settings))
     executor = make_executor(settings, stores, cluster, clock)
     admission = AdmissionController(
@@ -75,8 +86,23 @@ def make_controllers(
     )
     offered = tuple(offered_catalogue(settings).by_name)
     sources = Sources(stores.reservations, stores.admissions, stores.signals, cluster, clock, offered)
-    reservations = ReservationController(stores.queue, executor, rules)
-    return Controllers(reservations, admission, sources), admission
+    reservations = ReservationController(stores.queue, executor, rules, stores.disks)
+    disks = make_disk_controller(settings, stores, backends, clock)
+    disk_controllers = DiskControllers(
+        disks,
+        DiskSources(stores.disks, stores.signals, clock),
+        make_own_reconciliation(settings, stores, backends.volumes),
+    )
+    return Controllers(reservations, admission, sources, disk_controllers), admission
+
+
+def make_disk_controller(
+    settings: Settings, stores: Stores, backends: Backends, clock: Clock
+) -> DiskController:
+    fault_point = make_fault_point(settings.process.fault_file)
+    executor = DiskExecutor(stores.disks, backends.volumes, make_listings(settings), fault_point)
+    around = Surroundings(stores.reservations, backends.cluster, clock, DiskPolicy())
+    return DiskController(stores.disk_queue, executor, around)
 
 
 def make_sampler(settings: Settings, stores: Stores, cluster: Cluster) -> Sampler:

@@ -7,7 +7,7 @@ import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from gpudev.adapters.local.control_plane.state import StateFolder
@@ -17,6 +17,8 @@ from gpudev.adapters.local.sandbox.isolation import Isolation, probe_isolation
 from gpudev.adapters.postgres.admissions import PostgresAdmissions
 from gpudev.adapters.postgres.api_keys import PostgresApiKeys, PostgresLoginFailures
 from gpudev.adapters.postgres.audit import PostgresAuditLog
+from gpudev.adapters.postgres.disk_ledger import PostgresDiskLedger
+from gpudev.adapters.postgres.disks import PostgresDisks
 from gpudev.adapters.postgres.forecasts import PostgresForecasts
 from gpudev.adapters.postgres.github_bindings import PostgresGitHubBindings
 from gpudev.adapters.postgres.github_keys import PostgresGitHubKeys
@@ -28,7 +30,7 @@ from gpudev.adapters.postgres.leftovers import PostgresLeftovers
 from gpudev.adapters.postgres.migrate import migrate
 from gpudev.adapters.postgres.notifications import PostgresNotifications
 from gpudev.adapters.postgres.operations import PostgresOperations
-from gpudev.adapters.postgres.pgmq import PgmqQueue
+from gpudev.adapters.postgres.pgmq import PgmqDiskQueue, PgmqQueue
 from gpudev.adapters.postgres.pool import Database, connect
 from gpudev.adapters.postgres.reports import PostgresReports
 from gpudev.adapters.postgres.reservations import PostgresReservations
@@ -70,6 +72,9 @@ class Stores:
     audit: PostgresAuditLog
     leftovers: PostgresLeftovers
     queue: PgmqQueue
+    disks: PostgresDisks
+    disk_queue: PgmqDiskQueue
+    disk_ledger: PostgresDiskLedger
     signals: PostgresSignals
     health: PostgresHealth
     forecasts: PostgresForecasts
@@ -97,6 +102,9 @@ class Stores:
             audit=PostgresAuditLog(database),
             leftovers=PostgresLeftovers(database),
             queue=PgmqQueue(database),
+            disks=PostgresDisks(database),
+            disk_queue=PgmqDiskQueue(database),
+            disk_ledger=PostgresDiskLedger(database),
             signals=PostgresSignals(database.dsn),
             health=PostgresHealth(database),
             forecasts=PostgresForecasts(database),
@@ -161,9 +169,7 @@ def read_fleet(settings: Settings) -> Fleet:
 def offered_catalogue(settings: Settings) -> Catalogue:
     """What can be reserved: the types of the fleet on one machine, the operator's elsewhere."""
     if uses_kubernetes(settings) or settings.local.state_dir is None:
-        catalogue = read_catalogue(settings.cluster.gpu_types_file, DEFAULT_CATALOGUE)
-        # Pods cannot be a gang yet: what is not on offer is refused with the choices that there are.
-        return Catalogue(tuple(replace(gpu_type, max_nodes=1) for gpu_type in catalogue.types))
+        return read_catalogue(settings.cluster.gpu_types_file, DEFAULT_CATALOGUE)
     return read_fleet(settings).catalogue(DEFAULT_CATALOGUE)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from dataclasses import dataclass
 
 from gpudev.adapters.absent.cluster import AbsentCluster
 from gpudev.adapters.aws.scaling import AwsScaling
@@ -13,12 +14,14 @@ from gpudev.app.controllers.once import Outcome, RunDue
 from gpudev.app.controllers.reservations import ReservationController, Rules
 from gpudev.bootstrap.controller import make_executor, read_known_catalogue
 from gpudev.bootstrap.foundation import (
+    Stores,
     SystemClock,
     begin,
     make_policy,
     offered_catalogue,
     open_stores,
 )
+from gpudev.bootstrap.reconciliation import reconcile_once
 from gpudev.settings import Settings
 
 
@@ -30,25 +33,37 @@ def run_expire() -> dict[str, int]:
     return {outcome.value: outcomes[outcome] for outcome in Outcome}
 
 
-def run_availability() -> tuple[str, ...]:
-    """The GPU types that were looked at."""
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What the job of availability looked at."""
+
+    gpu_types: tuple[str, ...]
+    disks: str
+    """What the reconciliation of disks counted, as a line of JSON."""
+
+
+def run_availability() -> Looked:
     settings = Settings()
     begin(settings)
-    return asyncio.run(_refresh_availability(settings))
+    return asyncio.run(_look_around(settings))
 
 
-async def _refresh_availability(settings: Settings) -> tuple[str, ...]:
-    clock = SystemClock()
-    name = settings.process.hostname
+async def _look_around(settings: Settings) -> Looked:
+    """Disks first: they are looked at even where the cloud does not say what machines it keeps for us."""
     async with open_stores(settings) as stores:
         await stores.health.check()
-        rules = Rules(await read_known_catalogue(settings, stores), make_policy(settings))
-        admission = AdmissionController(
-            stores.admissions, stores.gpu_types, AbsentCluster(), rules, clock, name
-        )
-        offered = tuple(offered_catalogue(settings).by_name)
-        scaling = _make_scaling(settings)
-        return await RefreshAvailability(stores.gpu_types, scaling, admission, clock, offered, name)()
+        disks = await reconcile_once(settings, stores)
+        return Looked(await _refresh_availability(settings, stores), disks)
+
+
+async def _refresh_availability(settings: Settings, stores: Stores) -> tuple[str, ...]:
+    clock = SystemClock()
+    name = settings.process.hostname
+    rules = Rules(await read_known_catalogue(settings, stores), make_policy(settings))
+    admission = AdmissionController(stores.admissions, stores.gpu_types, AbsentCluster(), rules, clock, name)
+    offered = tuple(offered_catalogue(settings).by_name)
+    scaling = _make_scaling(settings)
+    return await RefreshAvailability(stores.gpu_types, scaling, admission, clock, offered, name)()
 
 
 def _make_scaling(settings: Settings) -> AwsScaling | None:
@@ -65,5 +80,5 @@ async def _expire(settings: Settings) -> Counter[Outcome]:
         await stores.health.check()
         rules = Rules(await read_known_catalogue(settings, stores), make_policy(settings))
         executor = make_executor(settings, stores, AbsentCluster(), clock)
-        controller = ReservationController(stores.queue, executor, rules)
+        controller = ReservationController(stores.queue, executor, rules, stores.disks)
         return await RunDue(stores.reservations, controller, clock)()

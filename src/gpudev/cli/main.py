@@ -22,6 +22,7 @@ COMMANDS = {
     "extend": Entry("gpudev.cli.commands.extend", "Give a reservation more time."),
     "keep": Entry("gpudev.cli.commands.keep", "Keep a server that nobody uses at the moment."),
     "cancel": Entry("gpudev.cli.commands.cancel", "End reservations and give their GPUs back."),
+    "disk": Entry("gpudev.cli.commands.disk", "Keep your files: list, make, copy and delete disks."),
     "avail": Entry("gpudev.cli.commands.avail", "Show which GPUs are free (also: availability)."),
     "queue": Entry("gpudev.cli.commands.queue", "Show who waits for GPUs, and until when."),
     "status": Entry("gpudev.cli.commands.status", "Show the whole cluster at a glance."),
@@ -30,7 +31,7 @@ COMMANDS = {
     "whoami": Entry("gpudev.cli.commands.whoami", "Show who you are, and to which server."),
     "up": Entry("gpudev.cli.commands.up", "Run gpu-dev on this machine."),
     "down": Entry("gpudev.cli.commands.down", "Stop gpu-dev on this machine."),
-    "admin": Entry("gpudev.cli.commands.admin", "What admins do: users, reports, the audit log."),
+    "admin": Entry("gpudev.cli.commands.admin", "What admins do: users, reports, the audit log, disks."),
     "server": Entry("gpudev.cli.commands.server", "Run one part of the server."),
 }
 ALIASES = {"ssh": "connect", "availability": "avail"}

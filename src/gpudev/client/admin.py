@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Protocol, TypeVar
 from urllib.parse import quote, urlencode
 
-from gpudev.wire.admin import AuditPage, AuditVerification, UserChanged, UserList
+from gpudev.wire.admin import AuditPage, AuditVerification, DiskDrift, UserChanged, UserList
 from gpudev.wire.reports import UsageTable
 
 T = TypeVar("T")
@@ -45,6 +45,10 @@ class Admin:
         """A page of the audit log, newest first; `since` is a time in ISO 8601 with its zone."""
         wanted = {"user": user, "action": action, "since": since, "before": before, "limit": limit}
         return self._session.call(AuditPage, "GET", f"/v1/admin/audit{_query(wanted)}")
+
+    def check_disks(self) -> DiskDrift:
+        """How disks and their storage differ; nothing is touched."""
+        return self._session.call(DiskDrift, "GET", "/v1/admin/disks/check")
 
     def verify_audit(self, anchor: str | None = None) -> AuditVerification:
         """Have the whole chain recomputed; `anchor` is NUMBER:HASH of a seal that was noted earlier."""

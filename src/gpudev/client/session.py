@@ -14,6 +14,7 @@ from gpudev.client import codec, sse
 from gpudev.client.admin import Admin
 from gpudev.client.config import Surroundings, Target, find_target, read_surroundings
 from gpudev.client.credentials import Credentials
+from gpudev.client.disks import Disks
 from gpudev.client.errors import ClientError, NotActive, TimedOut, error_of
 from gpudev.client.http import ANSWER_SECONDS, Http, Request, Response
 from gpudev.client.login import log_in
@@ -58,6 +59,7 @@ class Client:
         self._http = Http(target.api_url)
         self._key: str | None = None
         self.admin = Admin(self)
+        self.disks = Disks(self)
 
     def __enter__(self) -> Self:
         return self
@@ -226,6 +228,11 @@ class Client:
     def call(self, kind: type[T], method: str, path: str) -> T:
         """A request without a body that is the same when it is made twice."""
         return self._call(kind, Request(method, path, may_repeat=True))
+
+    def send(self, kind: type[T], method: str, path: str, body: object = None) -> T:
+        """A request that is made once: twice would be something else."""
+        content = None if body is None else codec.dumps(body).encode()
+        return self._call(kind, Request(method, path, content))
 
     def _get(self, kind: type[T], path: str) -> T:
         return self.call(kind, "GET", path)

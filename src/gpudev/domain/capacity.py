@@ -28,6 +28,8 @@ class Node:
     is_schedulable: bool = True
     """Ready, not cordoned, and with no taint that we do not tolerate."""
     is_simulated: bool = False
+    zone: str = ""
+    """Where it is, for volumes that cannot leave their zone; empty where that does not matter."""
 
 
 @dataclass(frozen=True, slots=True)

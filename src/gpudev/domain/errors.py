@@ -8,6 +8,7 @@
     │   │   └── ProofNeeded  not before something more is shown; not to be counted against the caller
     │   ├── Unauthenticated  the caller has not shown who they are
     │   ├── Conflict         it clashes with what exists: a taken name, a disk in use
+    │   ├── Gone             it was there, and was deleted
     │   ├── IllegalMove      the reservation is in a state that does not allow it
     │   ├── QuotaExceeded    the caller's share is used up
     │   └── TooManyRequests  the caller asks too often; it says when to ask again
@@ -16,6 +17,8 @@
     │   ├── ClusterUnavailable
     │   ├── IdentityUnavailable
     │   ├── KeysUnavailable
+    │   ├── StorageUnavailable
+    │   ├── StorageRefused   the storage answers, and will not: an operator has to do something first
     │   └── NoCapacity       the cluster answers, and there is no room
     ├── Stale                somebody else moved first; drop the result and look again
     └── Defect               an error of ours
@@ -69,6 +72,10 @@ class Conflict(Rejected):
     default_code = "conflict"
 
 
+class Gone(Rejected):
+    default_code = "gone"
+
+
 class IllegalMove(Rejected):
     default_code = "illegal_move"
 
@@ -110,6 +117,14 @@ class IdentityUnavailable(Unavailable):
 
 class KeysUnavailable(Unavailable):
     default_code = "keys_unavailable"
+
+
+class StorageUnavailable(Unavailable):
+    default_code = "storage_unavailable"
+
+
+class StorageRefused(Unavailable):
+    default_code = "storage_refused"
 
 
 class NoCapacity(Unavailable):

@@ -15,6 +15,7 @@ class Reason(StrEnum):
     WAITING_IN_LINE = "waiting_in_line"
     NO_NODES = "no_nodes"
     BOOKED = "booked"
+    DISK_BUSY = "disk_busy"
     PLACEMENT_LOST = "placement_lost"
     TIME_IS_UP = "time_is_up"
     WENT_IDLE = "went_idle"
@@ -31,6 +32,7 @@ class Reason(StrEnum):
     NODE_LOST = "node_lost"
     EVICTED = "evicted"
     OUT_OF_MEMORY = "out_of_memory"
+    DISK_FAILED = "disk_failed"
     INTERNAL_ERROR = "internal_error"
 
 
@@ -57,6 +59,10 @@ EXPLANATIONS: Mapping[Reason, Explanation] = MappingProxyType(
         Reason.BOOKED: Explanation(
             "It is booked for a later time.",
             "It starts by itself then.",
+        ),
+        Reason.DISK_BUSY: Explanation(
+            "Its disk is still being given back by an earlier reservation.",
+            "It starts by itself. Another disk, or none, would start sooner: --disk NAME or --disk none",
         ),
         Reason.PLACEMENT_LOST: Explanation(
             "The chosen node could not take the server, so the request is back at its place in the queue.",
@@ -116,6 +122,10 @@ EXPLANATIONS: Mapping[Reason, Explanation] = MappingProxyType(
         Reason.POD_DELETED: Explanation(
             "The dev server was removed from outside while the reservation was active.",
             "Reserve again with: gpu-dev reserve",
+        ),
+        Reason.DISK_FAILED: Explanation(
+            "Its disk could not be made ready, and no empty home was put in its place.",
+            "Tell your operator. Without the disk: gpu-dev reserve --disk none",
         ),
         Reason.INTERNAL_ERROR: Explanation(
             "An error of gpu-dev itself ended this reservation.",

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from gpudev.domain.disk import DiskId, VolumeId
 from gpudev.domain.lifecycle import LIVE, PLACED, TERMINAL, WAITING, Status, check_move
 from gpudev.domain.names import NodeName, ReservationId, UserId, id8
 from gpudev.domain.reasons import EXPLANATIONS, Reason
@@ -83,6 +84,11 @@ class Reservation:
     """Whose keys were let in besides those that were sent."""
     warning: str = ""
     """What the user should know of how the request was read."""
+    disk_id: DiskId | None = None
+    """The disk that is its home; None: a home that is not kept."""
+    disk_name: str = ""
+    volume_id: VolumeId | None = None
+    """The disk's volume, once its server is there."""
     members: tuple[Member, ...] = ()
     """Its part on each node, by rank; none before it is placed."""
     image: str = ""
@@ -202,7 +208,7 @@ def queue(reservation: Reservation, reason: Reason, detail: str) -> Reservation:
 def place(
     reservation: Reservation, nodes: tuple[NodeName, ...], now: datetime, port_slot: str = ""
 ) -> Reservation:
-    """On these nodes, one for each rank."""
+    """On these nodes, one for each rank. What an earlier start has shown is no news of this one."""
     return replace(
         reservation,
         status=check_move(reservation.status, Status.PREPARING),
@@ -211,6 +217,8 @@ def place(
         members=tuple(Member(node) for node in nodes),
         port_slot=port_slot,
         placed_at=now,
+        progress=None,
+        progress_at=None,
         queue_position=None,
         estimated_start_at=None,
         planned_nodes=(),

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from gpudev.domain.catalogue import Share
+from gpudev.domain.disk import VolumeId
 from gpudev.domain.names import NodeName, ReservationId, member_name, server_name
 
 LOGIN = "dev"
@@ -26,6 +27,15 @@ class SshAddress:
     @property
     def command(self) -> str:
         return f"ssh -p {self.port} {LOGIN}@{self.host}"
+
+
+@dataclass(frozen=True, slots=True)
+class HomeVolume:
+    """The disk that is mounted as the home."""
+
+    volume_id: VolumeId
+    disk_name: str
+    size_gb: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +69,10 @@ class ServerSpec:
     """An image of the user's own; empty: the standard one of the type."""
     port_slot: str = ""
     """The ready address that was given to it at its placement; empty: the backend makes one."""
+    home: HomeVolume | None = None
+    """None: a home of this server's own, which is not kept."""
+    notice: str = ""
+    """What its user should read when logging in."""
 
     @property
     def name(self) -> str:

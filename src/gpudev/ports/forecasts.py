@@ -8,6 +8,7 @@ from typing import Protocol
 
 from gpudev.domain.capacity import NodeRoom
 from gpudev.domain.eta import Accuracy, Habits
+from gpudev.domain.names import ReservationId
 from gpudev.domain.reservation import Reservation
 
 
@@ -20,6 +21,8 @@ class Outlook:
     rooms: tuple[NodeRoom, ...]
     """The nodes in service when admission looked last."""
     habits: Habits
+    disk_busy: frozenset[ReservationId] = frozenset()
+    """Those of the waiting whose disk is not free: no room is kept for them."""
 
 
 class Forecasts(Protocol):

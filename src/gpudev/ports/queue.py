@@ -19,6 +19,8 @@ class Channel(StrEnum):
     """A reservation wants its turn; the payload is its id."""
     ADMISSION = "gpu_dev_admission"
     """A GPU type wants an admission pass; the payload is its name."""
+    DISK = "gpu_dev_disk"
+    """A disk wants its turn; the payload is its id."""
     EVENT = "gpu_dev_event"
     """An event was appended; the payload is the reservation's id."""
 

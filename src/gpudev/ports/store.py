@@ -14,6 +14,7 @@ from typing import NewType, Protocol
 from gpudev.domain.audit import AuditEntry
 from gpudev.domain.capacity import Availability, NodeRoom
 from gpudev.domain.catalogue import GpuType
+from gpudev.domain.disk import DEFAULT_SIZE_GB, DiskId
 from gpudev.domain.eta import Habits
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import OperationId, ReservationId, UserId
@@ -118,12 +119,30 @@ class StatusCount:
     gpus: int
 
 
+@dataclass(frozen=True, slots=True)
+class HomeWish:
+    """The disk that is asked for as the home. One that does not exist is made."""
+
+    disk_name: str
+    disk_id: DiskId
+    """Of the one that is made, if there is none of that name."""
+    size_gb: int = DEFAULT_SIZE_GB
+    if_taken: str = ""
+    """Not empty: where a live reservation has it, do without, and warn with these words."""
+
+
 class Reservations(Protocol):
-    async def submit(self, reservation: Reservation, event: Event, audit: Sequence[AuditEntry] = ()) -> None:
-        """Write a new reservation, its event, its message and its audit entry, all or nothing.
+    async def submit(
+        self,
+        reservation: Reservation,
+        event: Event,
+        audit: Sequence[AuditEntry] = (),
+        home: HomeWish | None = None,
+    ) -> Reservation:
+        """Write a new reservation, its event, its message and its audit entry, all or nothing; as written.
 
         `Conflict` with code `name_taken` when the user has a live one of that name, `id_taken` when the
-        id or its first 8 characters are in use.
+        id or its first 8 characters are in use, `disk_in_use` when a live one has the disk.
         """
         ...
 
@@ -279,8 +298,15 @@ class AdmissionTransaction(Protocol):
         """The ready addresses that reservations of any type have."""
         ...
 
+    async def list_disk_busy(self) -> frozenset[ReservationId]:
+        """Those of the waiting whose disk is not free."""
+        ...
+
     async def record(self, record: Record) -> bool:
-        """A guarded write; False if somebody else moved first, `Stale` if its port slot was given away."""
+        """A guarded write; False if somebody else moved first, `Stale` if its port slot was given away.
+
+        A placement takes the reservation's disk as well, or does not happen.
+        """
         ...
 
     async def set_rooms(self, rooms: Sequence[NodeRoom]) -> None:

@@ -11,6 +11,7 @@ from pydantic_settings import BaseSettings
 
 from gpudev.settings.access import AccessSettings, AwsSettings, GitHubSettings
 from gpudev.settings.clock import IdleSettings, NotifySettings, ReportSettings, TimeSettings
+from gpudev.settings.disks import DiskSettings
 from gpudev.settings.servers import ClusterSettings, KubernetesSettings, LocalSettings
 from gpudev.settings.service import ApiSettings, DatabaseSettings, ProcessSettings
 
@@ -31,6 +32,7 @@ class Settings:
     local: LocalSettings = field(default_factory=LocalSettings)
     cluster: ClusterSettings = field(default_factory=ClusterSettings)
     kubernetes: KubernetesSettings = field(default_factory=KubernetesSettings)
+    disks: DiskSettings = field(default_factory=DiskSettings)
     process: ProcessSettings = field(default_factory=ProcessSettings)
 
 
@@ -47,5 +49,6 @@ GROUPS: tuple[type[BaseSettings], ...] = (
     LocalSettings,
     ClusterSettings,
     KubernetesSettings,
+    DiskSettings,
     ProcessSettings,
 )

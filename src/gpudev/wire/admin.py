@@ -96,3 +96,27 @@ class AuditVerification:
     """Number of the last seal. Noted elsewhere with its hash, it shows a log that was cut or made anew."""
     last_hash: str | None = None
     """Its hash, hexadecimal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiskDrift:
+    """How the rows of disks and their storage differ."""
+
+    aws_volumes: int
+    """Volumes in the storage."""
+    db_records: int
+    """Rows of disks."""
+    synced: int
+    """Rows whose volume is there."""
+    orphaned_db_active: int
+    """Rows of disks that are not deleted whose volume is not there."""
+    orphaned_db_deleted: int
+    """Rows of deleted disks whose volume is not there."""
+    errors: int
+    """What could not be looked at."""
+    changes: list[str]
+    """What a reconciliation would change, in words."""
+    remarks: list[str]
+    """What a person should look at."""
+    problems: list[str]
+    """Disks that cannot go on, with what to do."""

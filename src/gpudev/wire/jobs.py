@@ -29,11 +29,12 @@ class SubmitRequest:
     preserve_entrypoint: bool | None = None
     """Run the entry point of one's own image. Not supported yet."""
     disk_name: str | None = None
-    """The disk that becomes the home; `none` for a home that is not kept. Others are not supported yet."""
+    """The disk that becomes the home, made if there is none of that name; `none` for a home that is not kept.
+    Left out: the disk `default`, or none while another of one's live reservations has it."""
     no_persistent_disk: bool | None = None
     """The same as the disk name `none`."""
     disk_size_gb: int | None = None
-    """Size of a disk that is made for this. Not supported yet."""
+    """Size of a disk that is made for this, 10 to 10000 GB. Left out: 100."""
     jupyter_enabled: bool | None = None
     """Start Jupyter Lab as well. Not supported yet."""
     recreate_env: bool | None = None
@@ -77,7 +78,7 @@ class SubmitRequest03:
     instance_type: str | None = None
     """Not looked at: it follows from the GPU type."""
     disk_name: str | None = None
-    """The disk that becomes the home. Not supported yet, `none` aside."""
+    """The disk that becomes the home, made if there is none of that name; `none` for none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +169,10 @@ class JobDetail:
     """Works as it stands while the reservation is active."""
     ssh_host_keys: list[str] | None = None
     """Lines for a known_hosts file."""
+    disk_name: str | None = None
+    """The disk that is its home; left out: the home is not kept."""
+    ebs_volume_id: str | None = None
+    """The volume of that disk, once the dev server is there."""
     nodes: list[JobNode] | None = None
     """Where there are several: each of them, in the order of their ranks, once it is placed. The fields above
     tell of rank 0."""

@@ -14,12 +14,15 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
+from gpudev.domain.disk import Disk, DiskId, DiskOperation, DiskOperationKind
+from gpudev.domain.names import OperationId
 from tests.integration.api.conftest import Person, add_key, offer_types
 from tests.support.api_server import TIMEOUT_SECONDS, ApiServer, running_api
-from tests.support.reservations import PUBLIC_KEY, open_test_stores
+from tests.support.reservations import NOON, PUBLIC_KEY, open_test_stores
 
 JOB = {"gpu_type": "t4", "gpu_count": 1, "duration_hours": 1, "ssh_public_keys": [PUBLIC_KEY]}
 NO_PROOF = {"timestamp": 0, "nonce": "", "proof": ""}
@@ -98,12 +101,27 @@ TABLE = {
     # There is no controller behind this service, so no reservation has a dev server.
     "GET /v1/jobs/{job_id}/logs": Row(owner=404, stranger=404, admin=404),
     "GET /v1/operations/{operation_id}": Row(stranger=404),
+    "POST /v1/disks": Row(body={"disk_name": "made"}),
+    "GET /v1/disks": Row(),
+    "GET /v1/disks/{name}": Row(stranger=404, admin=404),
+    "DELETE /v1/disks/{name}": Row(owner=409, stranger=404, admin=404),
+    "POST /v1/disks/{name}/restore": Row(owner=404, stranger=404, admin=404, body={}),
+    "POST /v1/disks/{name}/rename": Row(owner=409, stranger=404, admin=404, body={"new_name": "renamed"}),
+    "POST /v1/disks/{name}/clone": Row(owner=409, stranger=404, admin=404, body={"new_name": "copy"}),
+    "POST /v1/disks/{name}/grow": Row(owner=409, stranger=404, admin=404, body={"size_gb": 200}),
+    "GET /v1/disks/{name}/content": Row(stranger=404, admin=404),
+    "GET /v1/disks/{name}/snapshots": Row(stranger=404, admin=404),
+    "GET /v1/disks/{name}/operations/{operation_id}": Row(stranger=404),
+    "GET /v1/admin/disks/check": of_admins(),
     "GET /v1/admin/users": of_admins(),
     "POST /v1/admin/users/{name}/disable": of_admins(),
     "POST /v1/admin/users/{name}/enable": of_admins(),
     "GET /v1/admin/audit": of_admins(),
     "GET /v1/admin/audit/verify": of_admins(),
 }
+DISK_OPERATION = "d15c0000-0000-4000-8000-000000000009"
+OF_DISKS = {"name": "owned", "operation_id": DISK_OPERATION}
+"""A disk of the owner's that is still being made: nothing else can be done to it, and nothing is."""
 NOT_IN_THE_DOCUMENT = {"GET /"}
 
 
@@ -138,9 +156,10 @@ def owned(
     """What the owner has, by the names that paths give it, and a user whom nobody needs."""
     make_person("scapegoat")
     asyncio.run(add_key(module_database, "owner", "temporary-key-of-owner"))
+    asyncio.run(_add_disk(module_database, "owner"))
     job = api_server.call("POST", "/v1/jobs/submit", JOB, keys["owner"]).json["job_id"]
     operation = api_server.call("POST", f"/v1/jobs/{job}/cancel", key=keys["owner"]).json["operation_id"]
-    return {"job_id": job, "operation_id": operation, "prefix": "temporary-ke", "name": "scapegoat"}
+    return {"job_id": job, "operation_id": operation, "prefix": "temporar", "name": "scapegoat"}
 
 
 def test_every_route_has_a_row(api_server: ApiServer) -> None:
@@ -155,7 +174,8 @@ def test_a_caller_is_answered_as_the_table_says(
     api_server: ApiServer, keys: dict[str, str | None], owned: dict[str, str], route: str, caller: str
 ) -> None:
     row, (method, path) = TABLE[route], route.split()
-    status = _ask(api_server, method, path.format(**owned), keys[caller], row.body)
+    names = {**owned, **OF_DISKS} if path.startswith("/v1/disks") else owned
+    status = _ask(api_server, method, path.format(**names), keys[caller], row.body)
     assert status == getattr(row, caller)
 
 
@@ -174,6 +194,14 @@ def _ask(server: ApiServer, method: str, path: str, key: str | None, body: Any) 
         return connection.getresponse().status
     finally:
         connection.close()
+
+
+async def _add_disk(dsn: str, username: str) -> None:
+    async with open_test_stores(dsn) as stores:
+        user = await stores.users.upsert(username)
+        disk = Disk(DiskId(str(uuid4())), user.user_id, username, "owned", 20, NOON)
+        operation = DiskOperation(OperationId(DISK_OPERATION), DiskOperationKind.CREATE, NOON)
+        await stores.disks.create(disk, operation)
 
 
 async def _revoke(dsn: str, username: str) -> None:

@@ -46,8 +46,6 @@ NOT_YET: dict[str, Any] = {
     "image": "me/mine:1",
     "dockerfile": "H4sI",
     "preserve_entrypoint": True,
-    "disk_name": "scratch",
-    "disk_size_gb": 100,
     "jupyter_enabled": True,
     "recreate_env": True,
     "node_labels": {"nsight": "true"},
@@ -77,6 +75,7 @@ def test_fields_that_ask_for_nothing_are_taken(ada: Person) -> None:
 def test_every_field_is_either_taken_or_refused() -> None:
     taken = {"gpu_type", "gpu_count", "duration_hours", "name", "env_vars", "no_persistent_disk"}
     taken |= {"ssh_public_keys", "github_user", "client_version", "distributed", "start_at"}
+    taken |= {"disk_name", "disk_size_gb"}
     assert {*NOT_YET, *taken} == set(SubmitRequest.__dataclass_fields__)
 
 

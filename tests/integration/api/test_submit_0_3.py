@@ -138,12 +138,10 @@ def test_a_switch_with_nothing_behind_it_is_passed_over_and_said(old: Client03, 
     job = old.poll(answer.json["job_id"])
     assert job is not None
     assert (job["warning"], job["jupyter_enabled"]) == (answer.json["warning"], False)
-    assert "warning" not in old.submit(Wish(env={switch: "false"})).json
+    assert "warning" not in old.submit(Wish(env={switch: "false"}), disk_name="none").json
 
 
-@pytest.mark.parametrize(
-    "more,field", [({"image": "me/mine:1"}, "image"), ({"disk_name": "scratch"}, "disk_name")]
-)
+@pytest.mark.parametrize("more,field", [({"image": "me/mine:1"}, "image")])
 def test_what_would_give_another_server_than_asked_for_is_refused(
     old: Client03, more: dict[str, str], field: str
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -44,6 +45,7 @@ def aws(sts: Sts) -> dict[str, str]:
         )
     return {
         "GPU_DEV_AUTOSCALING_ENDPOINT": sts.url,
+        "AWS_ENDPOINT_URL": sts.url,
         "AWS_REGION": REGION,
         "AWS_ACCESS_KEY_ID": sts.root.access_key_id,
         "AWS_SECRET_ACCESS_KEY": sts.root.secret,
@@ -92,6 +94,19 @@ async def test_the_job_writes_what_the_groups_come_to(database: str, aws: dict[s
     assert types["b200"] == (0, 0, "the-job")
 
 
+async def count_reconciliations(dsn: str) -> int:
+    async with open_test_stores(dsn) as stores:
+        done = "SELECT count(*) FROM disk_reconciliations WHERE reconciled_by = 'the-job' AND errors = 0"
+        return int(await stores.database.fetch_value(done))
+
+
+async def test_the_job_reconciles_disks_as_well(database: str, aws: dict[str, str]) -> None:
+    done = await asyncio.to_thread(run_job, database, aws)
+    counted = json.loads(done.stdout.splitlines()[-1])
+    assert (counted["aws_volumes"], counted["db_records"], counted["errors"]) == (0, 0, 0)
+    assert await count_reconciliations(database) == 1
+
+
 async def test_a_cloud_that_does_not_answer_changes_nothing(database: str, aws: dict[str, str]) -> None:
     async with open_test_stores(database):
         pass
@@ -101,6 +116,7 @@ async def test_a_cloud_that_does_not_answer_changes_nothing(database: str, aws: 
     assert done.returncode == 1
     assert "Auto Scaling" in done.stderr
     assert await read_types(database) == before
+    assert await count_reconciliations(database) == 1, "disks do not wait for the capacity"
 
 
 async def test_all_pages_are_read(aws: dict[str, str], sts: Sts, monkeypatch: pytest.MonkeyPatch) -> None:

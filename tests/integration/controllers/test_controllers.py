@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from gpudev.adapters.local.sandbox.isolation import Isolation
+from gpudev.bootstrap.clusters import Backends
 from gpudev.bootstrap.controller import make_controllers
+from gpudev.bootstrap.disks import open_local_volumes
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE, GpuType
 from gpudev.domain.lifecycle import Status
@@ -94,13 +96,15 @@ async def idle_world(database: str, tmp_path: Path) -> AsyncIterator[World]:
 async def working_controllers(world: World, state_dir: Path) -> AsyncIterator[None]:
     settings = Settings(local=LocalSettings().model_copy(update={"state_dir": state_dir, "fleet": "test"}))
     stores, cluster, clock = world.stores, world.cluster, world.clock
-    controllers, _ = make_controllers(settings, stores, cluster, DEFAULT_CATALOGUE, clock)
-    running = asyncio.create_task(controllers.run())
-    try:
-        yield
-    finally:
-        controllers.stop()
-        await running
+    async with open_local_volumes(state_dir, clock) as volumes:
+        backends = Backends(cluster, volumes)
+        controllers, _ = make_controllers(settings, stores, backends, DEFAULT_CATALOGUE, clock)
+        running = asyncio.create_task(controllers.run())
+        try:
+            yield
+        finally:
+            controllers.stop()
+            await running
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ class World:
             stores.reservations, stores.operations, stores.admissions, self.cluster, self.clock
         )
         self.controller = ReservationController(
-            stores.queue, executor, Rules(DEFAULT_CATALOGUE, TimePolicy(), POLICY)
+            stores.queue, executor, Rules(DEFAULT_CATALOGUE, TimePolicy(), POLICY), stores.disks
         )
 
     async def start(self) -> Reservation:

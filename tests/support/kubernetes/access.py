@@ -60,12 +60,20 @@ class Access:
         flags = (f"--for={condition}", f"--namespace={namespace}", f"--timeout={seconds:.0f}s")
         self.kubectl("wait", what, *flags)
 
+    def wait_for_account(self, namespace: str) -> None:
+        """Until the namespace has its service account, without which it takes no pods.
+
+        The controller manager makes it: at once, or seconds after an API server that was away is back.
+        """
+        self.wait("serviceaccount/default", "create", namespace)
+
     @contextmanager
     def namespace(self) -> Iterator[str]:
         """A namespace with a name of its own, deleted afterwards with all that is in it."""
         name = f"test-{uuid4().hex[:12]}"
         self.kubectl("create", "namespace", name)
         try:
+            self.wait_for_account(name)
             yield name
         finally:
             self.kubectl("delete", "namespace", name, "--wait=false")

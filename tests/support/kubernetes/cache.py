@@ -10,9 +10,9 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 
-def cache_folder() -> Path:
+def cache_folder(part: str = "kubernetes") -> Path:
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    folder = Path(base, "gpu-dev", "kubernetes")
+    folder = Path(base, "gpu-dev", part)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 

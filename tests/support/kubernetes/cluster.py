@@ -129,6 +129,7 @@ class Cluster:
             for node in self.nodes.values():
                 self._wait_until_ready(node)
             self.control_plane.dns.wait()
+            self.access.wait_for_account("default")
             self._whole.touch()
 
     def down(self) -> None:

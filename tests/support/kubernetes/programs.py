@@ -78,14 +78,22 @@ class Module:
     programs: tuple[Program, ...]
     replacements: tuple[str, ...] = ()
     link_flags: tuple[str, ...] = ()
+    go: str = _GO
+    """The oldest Go that compiles it."""
+    cache: str = "kubernetes"
+    """The part of the cache that it is kept in."""
+    sources: Path = _SOURCES
+    """Where the sources of our own programs lie."""
 
     @property
     def folder(self) -> Path:
-        return cache_folder() / f"{self.name}-{self.version}"
+        return cache_folder(self.cache) / f"{self.name}-{self.version}"
 
     def go_mod(self) -> str:
         required = (f"require {self.path} v{self.version}",) if self.path else ()
-        return "\n".join([f"module gpu-dev.test/{self.name}", f"go {_GO}", *required, *self.replacements, ""])
+        return "\n".join(
+            [f"module gpu-dev.test/{self.name}", f"go {self.go}", *required, *self.replacements, ""]
+        )
 
 
 def _kubernetes() -> Module:
@@ -130,8 +138,7 @@ def build_programs() -> None:
     """Compile what is not in the cache."""
     for module in MODULES:
         for program in module.programs:
-            if not _place(module, program).exists():
-                _build(module, program)
+            built(module, program)
 
 
 def get_program(name: str) -> str:
@@ -139,27 +146,28 @@ def get_program(name: str) -> str:
     for module in MODULES:
         for program in module.programs:
             if program.name == name:
-                place = _place(module, program)
-                if not place.exists():
-                    _build(module, program)
-                return str(place)
+                return str(built(module, program))
     raise LookupError(f"No module has a program {name}")
 
 
-def _place(module: Module, program: Program) -> Path:
-    return module.folder / program.name
+def built(module: Module, program: Program) -> Path:
+    """Where the program is, once it is there."""
+    place = module.folder / program.name
+    if not place.exists():
+        _build(module, program, place)
+    return place
 
 
-def _build(module: Module, program: Program) -> None:
+def _build(module: Module, program: Program, place: Path) -> None:
     if not shutil.which("go"):
-        raise ClusterFailed(f"The test cluster is compiled by Go {_GO} or newer, and there is no `go`.")
+        raise ClusterFailed(f"{program.name} is compiled by Go {module.go} or newer, and there is no `go`.")
     flags = " ".join(["-s", "-w", *module.link_flags])
-    with step(f"Compiling {program.name} {module.version}"), unfinished(_place(module, program)) as binary:
+    with step(f"Compiling {program.name} {module.version}"), unfinished(place) as binary:
         source = binary.with_suffix(".source")
         source.mkdir()
         (source / "go.mod").write_text(module.go_mod())
         if program.package == ".":
-            shutil.copy(_SOURCES / program.name / "main.go", source)
+            shutil.copy(module.sources / program.name / "main.go", source)
         subprocess.run(
             [
                 *("go", "build", "-mod=mod", "-trimpath", "-buildvcs=false"),

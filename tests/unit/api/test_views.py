@@ -11,6 +11,7 @@ import pytest
 from gpudev.api.views import job_detail
 from gpudev.app.application import Application
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
+from gpudev.domain.disk import VolumeId
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName, UserId
 from gpudev.domain.reasons import Reason
@@ -52,6 +53,8 @@ STATES: dict[Status, dict[str, Any]] = {
         "oom_count": 1,
         "last_oom_at": NOON,
         "kept_until": LATER,
+        "disk_name": "work",
+        "volume_id": VolumeId("vol-1"),
     },
     Status.EXPIRED: {"reason": Reason.TIME_IS_UP, "ended_at": LATER},
     Status.CANCELLED: {"reason": Reason.CANCELLED_BY_USER, "ended_at": LATER},

@@ -42,6 +42,7 @@ def api(home: Path) -> Iterator[FakeApi]:
         write_environment("local", api.url, login_file, read_surroundings())
         api.on("POST", "/v1/auth/local-login", Reply(body=login_answer("key-1")))
         api.on("GET", "/v1/gpu/availability", Reply(body=codec.encode(AVAILABILITY)))
+        api.on("GET", "/v1/disks", Reply(body={"disks": [], "total": 0}))
         yield api
 
 

@@ -12,14 +12,20 @@ import pytest
 import yaml
 
 from gpudev.adapters.kubernetes.config import KubernetesConfig, Reach
+from gpudev.adapters.kubernetes.host_key import HostKey
 from gpudev.adapters.kubernetes.labels import Json
 from gpudev.adapters.kubernetes.manifests.config_map import make_startup
 from gpudev.adapters.kubernetes.manifests.environment import make_environment
-from gpudev.adapters.kubernetes.manifests.network_policy import make_network_policy
+from gpudev.adapters.kubernetes.manifests.network_policy import make_gang_policy, make_network_policy
 from gpudev.adapters.kubernetes.manifests.pod import make_pod
 from gpudev.adapters.kubernetes.manifests.resources import cpu_quantity, memory_quantity, shared_memory
-from gpudev.adapters.kubernetes.manifests.secret import make_secret
-from gpudev.adapters.kubernetes.manifests.service import make_own_service, make_port_slot
+from gpudev.adapters.kubernetes.manifests.secret import Keys, make_secret
+from gpudev.adapters.kubernetes.manifests.service import (
+    make_gang_service,
+    make_member_service,
+    make_own_service,
+    make_port_slot,
+)
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE, Share
 from gpudev.domain.names import NodeName
 from tests.support.golden import check_golden
@@ -27,9 +33,16 @@ from tests.support.kubernetes_values import CONFIG, NAMESPACE, made, make_order,
 
 RBAC = Path(__file__).parents[3] / "deploy" / "kubernetes" / "rbac.yaml"
 VERSION = "1.33"
-NODE = NodeName("h100-1")
 SLOT = made(make_port_slot("gpu-dev-slot-0a1b2c3d", NAMESPACE), uid="uid-slot")
 CPU = make_spec("cpu-x86", 0, "cpu-1")
+
+KEYS = Keys((HostKey("PRIVATE", "ssh-ed25519 AAAAHOST"),))
+GANG = make_spec(gpus=16, nodes=(NodeName("h100-1"), NodeName("h100-2")))
+GANG_KEYS = Keys(
+    (HostKey("PRIVATE", "ssh-ed25519 AAAAHOST"), HostKey("PRIVATE1", "ssh-ed25519 AAAAHOST1")),
+    HostKey("GANG", "ssh-ed25519 AAAAGANG"),
+)
+GANG_SERVICE = made(make_gang_service(GANG, NAMESPACE), uid="uid-gang")
 
 MANIFESTS: dict[str, Json] = {
     "pod": make_pod(make_order()),
@@ -37,7 +50,12 @@ MANIFESTS: dict[str, Json] = {
     "pod_probed": make_pod(make_order(config=replace(CONFIG, reach=Reach.PROBE, pull_secrets=("registry",)))),
     "port_slot": make_port_slot("gpu-dev-slot-0a1b2c3d", NAMESPACE),
     "own_service": make_own_service(make_spec(), NAMESPACE),
-    "secret": make_secret(make_spec(), NAMESPACE, "PRIVATE", SLOT),
+    "secret": make_secret(make_spec(), NAMESPACE, KEYS, SLOT),
+    "gang_pod": make_pod(make_order(GANG, rank=1, incarnation="uid-gang")),
+    "gang_secret": make_secret(GANG, NAMESPACE, GANG_KEYS, GANG_SERVICE),
+    "gang_service": make_gang_service(GANG, NAMESPACE),
+    "member_service": make_member_service(GANG, 1, NAMESPACE, GANG_SERVICE),
+    "gang_policy": make_gang_policy(GANG, NAMESPACE, GANG_SERVICE),
     "network_policy": make_network_policy(replace(CONFIG, closed_networks=("10.9.0.0/16",))),
 }
 
@@ -79,28 +97,25 @@ def test_a_pod_on_a_profiling_node_may_profile() -> None:
 def test_what_the_user_set_is_in_the_secret_and_nowhere_else() -> None:
     spec = make_spec(env_vars={"TOKEN": "hunter2"})
     assert "hunter2" not in str(make_pod(make_order(spec)))
-    assert make_secret(spec, NAMESPACE, "PRIVATE", SLOT)["stringData"]["env.TOKEN"] == "hunter2"
+    assert make_secret(spec, NAMESPACE, KEYS, SLOT)["stringData"]["env.TOKEN"] == "hunter2"
 
 
 def test_the_user_replaces_a_default_and_no_variable_comes_twice() -> None:
     spec = make_spec(env_vars={"OMP_NUM_THREADS": "3"})
-    names = [variable["name"] for variable in make_environment(spec, "secret", NODE)]
+    names = [variable["name"] for variable in make_environment(spec, "secret")]
     assert len(set(names)) == len(names)
-    assert make_secret(spec, NAMESPACE, "PRIVATE", SLOT)["stringData"]["env.OMP_NUM_THREADS"] == "3"
+    assert make_secret(spec, NAMESPACE, KEYS, SLOT)["stringData"]["env.OMP_NUM_THREADS"] == "3"
 
 
 def test_without_gpus_none_is_visible() -> None:
-    variables = {one["name"]: one.get("value") for one in make_environment(CPU, "secret", NODE)}
+    variables = {one["name"]: one.get("value") for one in make_environment(CPU, "secret")}
     assert variables["NVIDIA_VISIBLE_DEVICES"] == "void"
-    assert "NVIDIA_VISIBLE_DEVICES" not in {
-        one["name"] for one in make_environment(make_spec(), "secret", NODE)
-    }
+    assert "NVIDIA_VISIBLE_DEVICES" not in {one["name"] for one in make_environment(make_spec(), "secret")}
 
 
 def test_kubernetes_puts_nothing_into_our_values() -> None:
     variables = {
-        one["name"]: one.get("value")
-        for one in make_environment(make_spec(username="a$(HOME)"), "secret", NODE)
+        one["name"]: one.get("value") for one in make_environment(make_spec(username="a$(HOME)"), "secret")
     }
     assert variables["GPU_DEV_USER"] == "a$$(HOME)"
 

@@ -9,7 +9,7 @@ import pytest
 
 from gpudev.adapters.kubernetes.facts import Standing
 from gpudev.adapters.kubernetes.labels import Json
-from gpudev.adapters.kubernetes.standing import describe_last_end, standing_of
+from gpudev.adapters.kubernetes.standing import describe_last_end, find_oom, standing_of
 from gpudev.domain.server import Cause, ServerPhase
 from tests.support.kubernetes_values import NOON, at, make_own_pod, running, unschedulable, waiting
 
@@ -159,3 +159,17 @@ def test_a_container_that_was_started_again_has_a_last_end() -> None:
     assert "more memory than its share" in words
     assert "at 12:00 UTC" in words
     assert describe_last_end(make_own_pod(running())) == ""
+
+
+@pytest.mark.parametrize(
+    "state, expected",
+    [
+        ({"restartCount": 2, "lastState": {"terminated": {"reason": "OOMKilled", "finishedAt": at()}}}, 2),
+        ({"restartCount": 2, "state": {"terminated": {"reason": "OOMKilled", "finishedAt": at()}}}, 3),
+        ({"restartCount": 2, "lastState": {"terminated": {"reason": "Error", "finishedAt": at()}}}, 0),
+        ({"restartCount": 0}, 0),
+    ],
+)
+def test_an_end_for_want_of_memory_is_counted(state: Json, expected: int) -> None:
+    pod = make_own_pod({"phase": "Running", "containerStatuses": [state]})
+    assert find_oom(pod) == (expected, NOON if expected else None)

@@ -124,3 +124,51 @@ def test_the_greeting_names_the_reservation_and_its_gpus(folder: Path) -> None:
     assert "my-run of ada" in words
     assert "2 h100 on h100-1" in words
     assert "12.9" in words
+
+
+def test_exactly_the_notices_that_are_given_stand(folder: Path, tmp_path: Path) -> None:
+    home, terminals = tmp_path / "home", tmp_path / "terminals"
+    home.mkdir()
+    terminals.mkdir()
+    (terminals / "3").touch()
+    for name in ("WARN_EXPIRES_IN_30MIN.txt", "WARN_EXPIRES_IN_xMIN.txt", "WARN_MINE.txt"):
+        (home / name).write_text("old\n")
+    (home / "WARN_IDLE.txt").symlink_to("WARN_MINE.txt")
+    places = {"GPU_DEV_HOME": str(home), "GPU_DEV_TERMINALS": str(terminals)}
+    said = b"WARN_IDLE.txt\n$(id) `id` \\n 'words'\n\nOOM_DETECTED.txt\nafter the end\n"
+    run(folder, "notices.sh", said, **places)
+    assert {path.name: path.read_text() for path in home.iterdir()} == {
+        "WARN_EXPIRES_IN_xMIN.txt": "old\n",
+        "WARN_MINE.txt": "old\n",
+        "WARN_IDLE.txt": "$(id) `id` \\n 'words'\n",
+    }
+    assert (terminals / "3").read_bytes() == b"\r\n$(id) `id` \\n 'words'\r\n"
+    (terminals / "3").write_text("")
+    run(folder, "notices.sh", said, **places)
+    assert (terminals / "3").read_text() == ""
+
+
+def test_a_name_that_is_no_notice_is_refused(folder: Path, tmp_path: Path) -> None:
+    environment = {"PATH": os.environ["PATH"], "GPU_DEV_HOME": str(tmp_path)}
+    command = ["sh", str(folder / "notices.sh")]
+    said = b"../outside\nwords\n\n"
+    done = subprocess.run(command, input=said, env=environment, capture_output=True, check=False)
+    assert done.returncode == 2
+    assert b"../outside" in done.stderr
+
+
+def test_the_use_is_told_as_far_as_it_is_known(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "net").mkdir()
+    row = "0: 0A00000A:{port} 0B00000A:C350 {state} 00000000:00000000\n"
+    rows = [("0016", "01"), ("0016", "0A"), ("1F90", "01"), ("0016", "01")]
+    table = "".join(row.format(port=port, state=state) for port, state in rows)
+    (tmp_path / "net" / "tcp").write_text(f"  sl  local_address rem_address   st\n{table}")
+    (tmp_path / "uptime").write_text("12.50 3.00\n")
+    (tmp_path / "cpu.stat").write_text("usage_usec 2000000\nuser_usec 1\n")
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "nvidia-smi").write_text("#!/bin/sh\necho '40, 20, 80'\n")
+    (programs / "nvidia-smi").chmod(0o755)
+    path = f"{programs}:{os.environ['PATH']}"
+    said = run(folder, "usage.sh", GPU_DEV_PROC=str(tmp_path), GPU_DEV_CGROUP=str(tmp_path), PATH=path)
+    assert said.decode().splitlines() == ["ssh 2", "cpu 12.50 2000000000", "gpu 40 20 80"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +21,7 @@ from lightkube.config.kubeconfig import KubeConfig, SingleConfig
 from lightkube.core.exceptions import ConfigError
 
 from gpudev.adapters.kubernetes.labels import FIELD_MANAGER, Json
+from gpudev.adapters.kubernetes.running import Place, Ran, run_program
 from gpudev.domain.errors import ClusterUnavailable, Defect, Invalid
 
 _TRIES = 4
@@ -102,6 +103,12 @@ class KubernetesClient:
         answer = _read(await self._send("GET", kind.path))
         return answer["items"], answer["metadata"]["resourceVersion"]
 
+    async def find_all(self, kind: Kind, labels: Mapping[str, str]) -> list[Json]:
+        """A fresh read of all objects with these labels."""
+        selector = ",".join(f"{name}={value}" for name, value in labels.items())
+        found: list[Json] = _read(await self._send("GET", kind.path, {"labelSelector": selector}))["items"]
+        return found
+
     async def watch(self, kind: Kind, version: str) -> AsyncIterator[tuple[str, Json]]:
         """What happens from that version on, until the connection ends; `Expired` if it is too old."""
         parameters = {
@@ -124,6 +131,10 @@ class KubernetesClient:
         async with self._stream(f"{kind.path}/{name}/log", parameters, timeout) as answer:
             async for chunk in answer.aiter_bytes():
                 yield chunk
+
+    async def run(self, kind: Kind, name: str, container: str, command: Sequence[str], stdin: bytes) -> Ran:
+        """Run a program in a container of a pod; it is not tried again, since it may have run."""
+        return await run_program(self._http, Place(f"{kind.path}/{name}", container), command, stdin)
 
     @asynccontextmanager
     async def _stream(

@@ -18,15 +18,17 @@ import structlog
 
 from gpudev.adapters.kubernetes.client import KubernetesClient, connect
 from gpudev.adapters.kubernetes.config import KubernetesConfig
+from gpudev.adapters.kubernetes.facts import PodFacts
 from gpudev.adapters.kubernetes.following import Followers
+from gpudev.adapters.kubernetes.inside import Inside
 from gpudev.adapters.kubernetes.kinds import ALL_PODS, NODES, OwnKinds
-from gpudev.adapters.kubernetes.labels import owner_of
+from gpudev.adapters.kubernetes.labels import is_of_gang, own_labels, owner_of
 from gpudev.adapters.kubernetes.making import Maker
 from gpudev.adapters.kubernetes.port_slots import PortSlots
 from gpudev.adapters.kubernetes.view import PODS, SERVICES, Outside, View
 from gpudev.adapters.kubernetes.watch import Watch
 from gpudev.domain.errors import ClusterUnavailable
-from gpudev.domain.idle import Usage
+from gpudev.domain.idle import Usage, combine
 from gpudev.domain.names import ReservationId, server_name
 from gpudev.domain.notices import Notice
 from gpudev.domain.plans.orphans import Leftover
@@ -64,7 +66,7 @@ class KubernetesCluster:
         ]
         await asyncio.gather(*(watch.fill() for watch in watches))
         slots = PortSlots(client, self._config, self._view)
-        self._open = _Open(client, maker, slots)
+        self._open = _Open(client, maker, slots, Inside(client, self._kinds))
         for work in (*(watch.run() for watch in watches), slots.run()):
             self._do_meanwhile(work)
         return self
@@ -86,37 +88,50 @@ class KubernetesCluster:
         return self._view.snapshot()
 
     async def find_server(self, reservation_id: ReservationId) -> ObservedServer | None:
-        item = await self._get_open().client.find(self._kinds.pods, server_name(reservation_id))
-        if item is None or owner_of(item) != reservation_id:
-            return None
-        return self._view.observe(self._view.put_pod(item))
+        client = self._get_open().client
+        item = await client.find(self._kinds.pods, server_name(reservation_id))
+        if item is not None and owner_of(item) == reservation_id and not is_of_gang(item):
+            return self._view.observe([self._view.put_pod(item)])
+        # Any member of a gang may be the one that is left.
+        items = await client.find_all(self._kinds.pods, own_labels(reservation_id))
+        pods = sorted((self._view.put_pod(one) for one in items), key=lambda pod: pod.rank)
+        return self._view.observe(pods) if pods else None
 
     async def create_server(self, spec: ServerSpec) -> None:
         parts = self._get_open()
-        if self._view.find_pod(spec.reservation_id) is None:
-            self._view.put_pod(await parts.maker.make_server(spec))
+        known = self._view.list_pods(spec.reservation_id)
+        if len(known) == len(spec.nodes) and len({pod.server_uid for pod in known}) == 1:
+            return
+        for pod in await parts.maker.make_server(spec):
+            self._view.put_pod(pod)
 
     async def delete_server(self, reservation_id: ReservationId, uid: str) -> None:
         parts = self._get_open()
-        pod = self._view.find_pod(reservation_id)
-        name = server_name(reservation_id)
-        if pod is not None and pod.uid == uid and pod.service == name:
-            await self._delete_own_service(parts.client, reservation_id)
+        pods = self._list_members(reservation_id, uid)
+        if not pods:
+            # Made by another, perhaps, and not heard of yet.
+            await self._delete_pod(parts.client, server_name(reservation_id), uid, at_once=False)
+            return
+        await self._delete_own_services(parts.client, reservation_id)
         # Where the node is gone there is nobody to confirm the end.
-        has_node = pod is None or pod.node is None or self._view.find_node(pod.node) is not None
-        left = await parts.client.delete(self._kinds.pods, name, uid, at_once=not has_node)
-        if left is None:
-            self._view.pods.forget(name, uid, self._config.namespace)
-        elif left.get("kind") == "Pod":
-            self._view.put_pod(left)
+        lost = {pod.name for pod in pods if pod.node is not None and self._view.find_node(pod.node) is None}
+        deletions = (
+            self._delete_pod(parts.client, pod.name, pod.uid, at_once=pod.name in lost) for pod in pods
+        )
+        await asyncio.gather(*deletions)
 
     async def tell(self, reservation_id: ReservationId, uid: str, notices: tuple[Notice, ...]) -> None:
-        raise ClusterUnavailable(f"Nobody on {server_name(reservation_id)} {uid} can be told {len(notices)}.")
+        parts = self._get_open()
+        pods = self._list_members(reservation_id, uid)
+        await asyncio.gather(*(parts.inside.tell(pod, notices) for pod in pods))
 
     async def measure(self, reservation_id: ReservationId, uid: str, now: datetime) -> Usage | None:
-        """Nothing is known yet, and what is not known counts as use."""
-        pod = self._view.find_pod(reservation_id)
-        return Usage(now, {}) if pod is not None and pod.uid == uid else None
+        parts = self._get_open()
+        pods = self._list_members(reservation_id, uid)
+        if not pods or not all(map(self._view.has_answered, pods)):
+            return None
+        looks = (parts.inside.measure(pod, self._view.gpus_of(pod), now) for pod in pods)
+        return combine(await asyncio.gather(*looks))
 
     async def discard_port_slot(self, port_slot: str) -> None:
         await self._get_open().slots.discard(port_slot)
@@ -132,11 +147,20 @@ class KubernetesCluster:
     def changes(self) -> AsyncIterator[ClusterChange]:
         return self._announcements.listen()
 
-    async def _delete_own_service(self, client: KubernetesClient, reservation_id: ReservationId) -> None:
-        service = self._view.find_service(server_name(reservation_id))
-        if service is not None and service.owner == reservation_id:
+    def _list_members(self, reservation_id: ReservationId, uid: str) -> list[PodFacts]:
+        return [pod for pod in self._view.list_pods(reservation_id) if pod.server_uid == uid]
+
+    async def _delete_own_services(self, client: KubernetesClient, reservation_id: ReservationId) -> None:
+        for service in self._view.list_services(reservation_id):
             await client.delete(self._kinds.services, service.name, service.uid)
             self._view.services.forget(service.name, service.uid, self._config.namespace)
+
+    async def _delete_pod(self, client: KubernetesClient, name: str, uid: str, *, at_once: bool) -> None:
+        left = await client.delete(self._kinds.pods, name, uid, at_once=at_once)
+        if left is None:
+            self._view.pods.forget(name, uid, self._config.namespace)
+        elif left.get("kind") == "Pod":
+            self._view.put_pod(left)
 
     def _make_outside(self) -> Outside:
         return Outside(
@@ -176,7 +200,8 @@ class KubernetesCluster:
 class _Open:
     """What there is only while the cluster is open."""
 
-    def __init__(self, client: KubernetesClient, maker: Maker, slots: PortSlots) -> None:
+    def __init__(self, client: KubernetesClient, maker: Maker, slots: PortSlots, inside: Inside) -> None:
         self.client = client
+        self.inside = inside
         self.maker = maker
         self.slots = slots

@@ -21,6 +21,7 @@ class NodeFacts:
     is_schedulable: bool = True
     address: str = ""
     is_profiling: bool = False
+    is_simulated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,9 @@ class PodFacts:
     requests: Mapping[str, int] = field(default_factory=dict)
     """So many of each countable thing: GPUs and their slices."""
     owner: ReservationId | None = None
+    rank: int = 0
+    incarnation: str = ""
+    """Of the gang that it is a member of; empty for a server of one pod."""
     slots: int = 0
     service: str = ""
     host_key: str = ""
@@ -68,9 +72,17 @@ class PodFacts:
     standing: Standing = field(default_factory=lambda: Standing(ServerPhase.STARTING))
     last_end: str = ""
     """How the container ended before it was started again, in words; empty if it never did."""
+    oom_kills: int = 0
+    """How often it had ended when that was for want of memory; 0 if its last end was another."""
+    last_oom_at: datetime | None = None
     created_at: datetime | None = None
     version: int = field(default=0, compare=False)
     """When this was so, on the cluster's own clock."""
+
+    @property
+    def server_uid(self) -> str:
+        """Of the dev server that this pod is, or is a member of."""
+        return self.incarnation or self.uid
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from gpudev.adapters.kubernetes.answering import Addresses, addresses_of, answer
 from gpudev.adapters.kubernetes.config import Reach
 from gpudev.adapters.kubernetes.facts import PodFacts
 from gpudev.adapters.kubernetes.view import View
+from gpudev.domain.catalogue import MAX_GANG_NODES
 from gpudev.domain.names import ReservationId
 from gpudev.domain.server import ServerPhase
 
@@ -24,23 +25,28 @@ class Followers:
     def __init__(self, reach: Reach, view: View) -> None:
         self._reach = reach
         self._view = view
-        self._tasks: dict[ReservationId, tuple[_Errand, asyncio.Task[None]]] = {}
+        self._tasks: dict[tuple[ReservationId, int], tuple[_Errand, asyncio.Task[None]]] = {}
 
     def follow(self, reservation_id: ReservationId) -> None:
         """See to it that the right thing is asked of this server, now that something about it changed."""
-        pod = self._view.find_pod(reservation_id)
+        for rank in range(MAX_GANG_NODES):
+            self._follow_member(reservation_id, rank)
+
+    def _follow_member(self, reservation_id: ReservationId, rank: int) -> None:
+        key = (reservation_id, rank)
+        pod = self._view.find_pod(reservation_id, rank)
         errand = self._errand_for(pod) if pod is not None else None
-        running = self._tasks.get(reservation_id)
+        running = self._tasks.get(key)
         if running is not None and running[0] != errand:
             running[1].cancel()
-            del self._tasks[reservation_id]
+            del self._tasks[key]
         if pod is None or errand is None:
             return
         if self._reach is Reach.PROBE:
             self._view.note_answer(pod, answers=pod.is_probed_ready)
-        elif reservation_id not in self._tasks:
+        elif key not in self._tasks:
             task = asyncio.get_running_loop().create_task(self._work_for(pod, errand))
-            self._tasks[reservation_id] = (errand, task)
+            self._tasks[key] = (errand, task)
 
     def stop(self) -> None:
         for _, task in self._tasks.values():
@@ -48,7 +54,7 @@ class Followers:
         self._tasks.clear()
 
     def _errand_for(self, pod: PodFacts) -> _Errand | None:
-        if not pod.is_bound or pod.node is None or self._view.observe(pod).phase in _OVER:
+        if not pod.is_bound or pod.node is None or self._view.observe_member(pod).phase in _OVER:
             return None
         node = self._view.find_node(pod.node)
         if node is None:
@@ -72,6 +78,6 @@ class Followers:
             await asyncio.sleep(_SILENT_NODE_SECONDS)
 
     def _look(self, pod: PodFacts) -> Addresses:
-        current = self._view.find_pod(pod.owner) if pod.owner else None
+        current = self._view.find_pod(pod.owner, pod.rank) if pod.owner else None
         known = current if current is not None and current.uid == pod.uid else pod
         return addresses_of(known, self._view.find_address(known))

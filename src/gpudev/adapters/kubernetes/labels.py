@@ -21,11 +21,16 @@ PORT_SLOT = "gpu-dev/port-slot"
 SLOTS = "gpu-dev/slots"
 """How much of its node a pod on a CPU node takes."""
 NODE = "gpu-dev/node"
+RANK = "gpu-dev/rank"
+INCARNATION = "gpu-dev/incarnation"
+"""On every pod of a gang: the uid of the whole."""
 HOST_KEY = "gpu-dev/host-key"
 
 GPU_TYPE = "gpu-type"
 """On nodes, by the operator."""
 PROFILING = "gpu.monitoring/profiling-dedicated"
+SIMULATED = "gpu-dev/simulated"
+"""On nodes, by the operator, if there are no GPUs behind the count: nothing about them is measured."""
 
 DEV_SERVER = "dev-server"
 PORT_SLOT_COMPONENT = "port-slot"
@@ -52,6 +57,15 @@ def owner_of(item: Json) -> ReservationId | None:
     labels = labels_of(item)
     owner = labels.get(RESERVATION)
     return ReservationId(owner) if owner and labels.get(MANAGED_BY) == FIELD_MANAGER else None
+
+
+def own_labels(reservation_id: ReservationId) -> Mapping[str, str]:
+    """By which everything of a reservation is found."""
+    return {MANAGED_BY: FIELD_MANAGER, RESERVATION: reservation_id}
+
+
+def is_of_gang(pod: Json) -> bool:
+    return INCARNATION in annotations_of(pod)
 
 
 def is_port_slot(item: Json) -> bool:

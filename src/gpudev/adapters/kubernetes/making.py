@@ -1,7 +1,8 @@
 """Making the objects of a dev server, or adopting those of an earlier try.
 
 The Service comes first, the Secret hangs from it, and the pod comes last: whatever a crash leaves behind is
-either adopted by the next try or found by its label and taken away.
+either adopted by the next try or found by its label and taken away. Of a gang, the Service that its
+members share comes before all others, and its uid is that of the whole.
 """
 
 from __future__ import annotations
@@ -12,12 +13,24 @@ from gpudev.adapters.kubernetes.client import AlreadyExists, Kind, KubernetesCli
 from gpudev.adapters.kubernetes.config import KubernetesConfig
 from gpudev.adapters.kubernetes.host_key import HostKey, make_host_key, read_host_key
 from gpudev.adapters.kubernetes.kinds import NAMESPACES, OwnKinds
-from gpudev.adapters.kubernetes.labels import Json, name_of, owner_of, uid_of
+from gpudev.adapters.kubernetes.labels import (
+    INCARNATION,
+    Json,
+    annotations_of,
+    name_of,
+    owner_of,
+    uid_of,
+)
 from gpudev.adapters.kubernetes.manifests.config_map import make_startup, startup_name
-from gpudev.adapters.kubernetes.manifests.network_policy import make_network_policy
+from gpudev.adapters.kubernetes.manifests.network_policy import make_gang_policy, make_network_policy
 from gpudev.adapters.kubernetes.manifests.pod import PodOrder, make_pod
-from gpudev.adapters.kubernetes.manifests.secret import make_secret
-from gpudev.adapters.kubernetes.manifests.service import make_own_service
+from gpudev.adapters.kubernetes.manifests.secret import Keys, make_secret
+from gpudev.adapters.kubernetes.manifests.service import (
+    make_gang_service,
+    make_member_service,
+    make_own_service,
+)
+from gpudev.adapters.kubernetes.manifests.volumes import host_key_name
 from gpudev.adapters.kubernetes.view import View
 from gpudev.domain.errors import ClusterUnavailable, Defect
 from gpudev.domain.server import ServerSpec
@@ -44,12 +57,32 @@ class Maker:
         await self._client.apply(self._kinds.network_policies, make_network_policy(self._config))
         return uid_of(known)
 
-    async def make_server(self, spec: ServerSpec) -> Json:
+    async def make_server(self, spec: ServerSpec) -> list[Json]:
+        """The pods of all members, by rank."""
         if spec.is_gang:
-            raise Defect(f"{spec.name} is a gang, which this cluster cannot run yet.")
+            return await self._make_gang(spec)
         service = await self._find_or_make_service(spec)
-        host_key = await self._make_keys(spec, service)
-        node = self._view.find_node(spec.nodes[0])
+        (host_key,) = await self._make_keys(spec, service)
+        return [await self._make_pod(spec, service, host_key)]
+
+    async def _make_gang(self, spec: ServerSpec) -> list[Json]:
+        gang = await self._make_service(make_gang_service(spec, self._config.namespace), spec)
+        policy = make_gang_policy(spec, self._config.namespace, gang)
+        await self._create_or_adopt(self._kinds.network_policies, policy, spec)
+        services = [await self._find_or_make_service(spec)]
+        for rank in range(1, len(spec.nodes)):
+            own = make_member_service(spec, rank, self._config.namespace, gang)
+            services.append(await self._make_service(own, spec))
+        keys = await self._make_keys(spec, gang)
+        return [
+            await self._make_pod(spec, service, key, rank=rank, incarnation=uid_of(gang))
+            for rank, (service, key) in enumerate(zip(services, keys, strict=True))
+        ]
+
+    async def _make_pod(
+        self, spec: ServerSpec, service: Json, host_key: HostKey, *, rank: int = 0, incarnation: str = ""
+    ) -> Json:
+        node = self._view.find_node(spec.nodes[rank])
         order = PodOrder(
             spec=spec,
             config=self._config,
@@ -58,29 +91,36 @@ class Maker:
             startup=startup_name(),
             host_key=host_key.public,
             is_profiling=node is not None and node.is_profiling,
+            rank=rank,
+            incarnation=incarnation,
         )
-        return await self._create_or_adopt(self._kinds.pods, make_pod(order), spec)
+        pod = await self._create_or_adopt(self._kinds.pods, make_pod(order), spec)
+        if annotations_of(pod).get(INCARNATION, "") != incarnation:
+            raise _still_going(name_of(pod))
+        return pod
 
     async def _find_or_make_service(self, spec: ServerSpec) -> Json:
         """The one that waits for it; where there is none any more, one of its own."""
         slot = self._view.find_service(spec.port_slot) if spec.port_slot else None
         if slot is not None and not slot.is_leaving:
             return {"metadata": {"name": slot.name, "uid": slot.uid}}
-        own = make_own_service(spec, self._config.namespace)
-        service = await self._create_or_adopt(self._kinds.services, own, spec)
+        return await self._make_service(make_own_service(spec, self._config.namespace), spec)
+
+    async def _make_service(self, manifest: Json, spec: ServerSpec) -> Json:
+        service = await self._create_or_adopt(self._kinds.services, manifest, spec)
         self._view.services.put(service)
         return service
 
-    async def _make_keys(self, spec: ServerSpec, service: Json) -> HostKey:
-        """The key of an earlier try is kept, unless its Secret hangs from a Service that is going."""
-        host_key = make_host_key()
-        manifest = make_secret(spec, self._config.namespace, host_key.private, service)
+    async def _make_keys(self, spec: ServerSpec, service: Json) -> tuple[HostKey, ...]:
+        """The keys of an earlier try are kept, unless their Secret hangs from a Service that is going."""
+        keys = _draw_keys(spec)
+        manifest = make_secret(spec, self._config.namespace, keys, service)
         secret = await self._create_or_adopt(self._kinds.secrets, manifest, spec)
         owners = {owner["uid"] for owner in secret["metadata"].get("ownerReferences") or ()}
         if uid_of(service) not in owners:
             await self._client.delete(self._kinds.secrets, name_of(secret), uid_of(secret))
             secret = await self._create_or_adopt(self._kinds.secrets, manifest, spec)
-        return read_host_key(base64.b64decode(secret["data"]["host_key"]).decode())
+        return tuple(_read_key(secret, host_key_name(rank)) for rank in range(len(spec.nodes)))
 
     async def _create_or_adopt(self, kind: Kind, manifest: Json, spec: ServerSpec) -> Json:
         try:
@@ -90,7 +130,7 @@ class Maker:
         name = name_of(manifest)
         known = await self._client.find(kind, name)
         if known is None:
-            raise ClusterUnavailable(f"{name} is on its way out; it is made again when it is gone.")
+            raise _still_going(name)
         if owner_of(known) != spec.reservation_id:
             owner = f"belongs to reservation {owner_of(known)}" if owner_of(known) else "is not ours"
             raise Defect(f"The {kind.plural} entry {name} {owner}, not to {spec.reservation_id}.")
@@ -101,3 +141,16 @@ class Maker:
             await self._client.create(kind, manifest)
         except AlreadyExists:
             return
+
+
+def _draw_keys(spec: ServerSpec) -> Keys:
+    hosts = tuple(make_host_key() for _ in spec.nodes)
+    return Keys(hosts, make_host_key() if spec.is_gang else None)
+
+
+def _read_key(secret: Json, name: str) -> HostKey:
+    return read_host_key(base64.b64decode(secret["data"][name]).decode())
+
+
+def _still_going(name: str) -> ClusterUnavailable:
+    return ClusterUnavailable(f"{name} is on its way out; it is made again when it is gone.")

@@ -9,9 +9,12 @@ from gpudev.adapters.kubernetes.facts import EventFacts, NodeFacts, PodFacts, Se
 from gpudev.adapters.kubernetes.labels import (
     GPU_TYPE,
     HOST_KEY,
+    INCARNATION,
     NODE,
     PORT_SLOT,
     PROFILING,
+    RANK,
+    SIMULATED,
     SLOTS,
     Json,
     annotations_of,
@@ -22,7 +25,13 @@ from gpudev.adapters.kubernetes.labels import (
     uid_of,
 )
 from gpudev.adapters.kubernetes.manifests.security import TOLERATED
-from gpudev.adapters.kubernetes.standing import describe_last_end, find_condition, read_time, standing_of
+from gpudev.adapters.kubernetes.standing import (
+    describe_last_end,
+    find_condition,
+    find_oom,
+    read_time,
+    standing_of,
+)
 from gpudev.domain.catalogue import Catalogue
 from gpudev.domain.names import NodeName
 from gpudev.domain.quantities import parse_quantity
@@ -52,6 +61,7 @@ def read_node(item: Json, catalogue: Catalogue) -> NodeFacts:
         is_schedulable=is_ready and _takes_new_pods(item.get("spec", {})),
         address=_address_in(status.get("addresses", ())),
         is_profiling=labels.get(PROFILING) == "true",
+        is_simulated=labels.get(SIMULATED) == "true",
     )
 
 
@@ -91,6 +101,8 @@ def read_pod(item: Json, namespace: str) -> PodFacts:
 def _with_own(common: PodFacts, item: Json) -> PodFacts:
     labels, status = labels_of(item), item.get("status", {})
     containers = status.get("containerStatuses") or ()
+    annotations = annotations_of(item)
+    oom_kills, last_oom_at = find_oom(item)
     return PodFacts(
         key=common.key,
         name=common.name,
@@ -100,14 +112,18 @@ def _with_own(common: PodFacts, item: Json) -> PodFacts:
         takes_room=common.takes_room,
         requests=common.requests,
         owner=owner_of(item),
+        rank=int(annotations.get(RANK, "0")),
+        incarnation=annotations.get(INCARNATION, ""),
         slots=int(labels.get(SLOTS, "0")),
         service=labels.get(PORT_SLOT, ""),
-        host_key=annotations_of(item).get(HOST_KEY, ""),
+        host_key=annotations.get(HOST_KEY, ""),
         address=status.get("podIP", ""),
         restarts=sum(container.get("restartCount", 0) for container in containers),
         is_probed_ready=find_condition(item, "Ready").get("status") == "True",
         standing=standing_of(item),
         last_end=describe_last_end(item),
+        oom_kills=oom_kills,
+        last_oom_at=last_oom_at,
         created_at=read_time(item["metadata"].get("creationTimestamp")),
         version=int(item["metadata"]["resourceVersion"]),
     )

@@ -34,14 +34,15 @@ def standing_of(pod: Json) -> Standing:
         return Standing(ServerPhase.STOPPING)
     match status.get("phase", "Pending"):
         case "Failed" | "Succeeded":
-            return _ended(status)
+            return _ended(pod)
         case "Pending" if not pod["spec"].get("nodeName"):
             return _unbound(pod)
         case _:
             return _on_its_node(pod)
 
 
-def _ended(status: Json) -> Standing:
+def _ended(pod: Json) -> Standing:
+    status = pod["status"]
     reason, message = status.get("reason", ""), _shorten(status.get("message", ""))
     if reason.startswith(_REFUSED_BY_NODE):
         return Standing(ServerPhase.UNPLACEABLE, f"The node refused the server: {message or reason}.")
@@ -49,6 +50,10 @@ def _ended(status: Json) -> Standing:
         return Standing(ServerPhase.FAILED, f"{message or 'The node gave no reason'}.", Cause.EVICTED)
     if reason in _NODE_WENT_DOWN:
         return Standing(ServerPhase.FAILED, f"{message or 'The node was shut down'}.", Cause.NODE_LOST)
+    last = _container_of(pod).get("state", {}).get("terminated")
+    if last and not message and not reason:
+        cause = Cause.OUT_OF_MEMORY if last.get("reason") == _OUT_OF_MEMORY else None
+        return Standing(ServerPhase.FAILED, f"{_how_it_ended(last)}.", cause)
     words = message or reason or "The cluster gives no reason"
     return Standing(ServerPhase.FAILED, f"The pod ended: {words}.")
 
@@ -118,6 +123,17 @@ def describe_last_end(pod: Json) -> str:
     when = read_time(last.get("finishedAt"))
     at = f" at {when:%H:%M} UTC" if when else ""
     return f"{_how_it_ended(last)}{at}. It was started again; what ran in it is gone."
+
+
+def find_oom(pod: Json) -> tuple[int, datetime | None]:
+    """Which end of the container was for want of memory, and when; the cluster remembers one."""
+    container = _container_of(pod)
+    restarts = int(container.get("restartCount", 0))
+    for ends, state in ((restarts + 1, "state"), (restarts, "lastState")):
+        ended = container.get(state, {}).get("terminated") or {}
+        if ended.get("reason") == _OUT_OF_MEMORY:
+            return ends, read_time(ended.get("finishedAt"))
+    return 0, None
 
 
 def _how_it_ended(last: Json) -> str:

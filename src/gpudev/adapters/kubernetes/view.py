@@ -7,7 +7,7 @@ is the port's `Snapshot`, and a hint for whoever has to look again.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
@@ -16,6 +16,7 @@ from gpudev.adapters.kubernetes.facts import EventFacts, NodeFacts, PodFacts, Se
 from gpudev.adapters.kubernetes.labels import Json
 from gpudev.adapters.kubernetes.observe import read_event, read_node, read_pod, read_service
 from gpudev.adapters.kubernetes.shelf import Shelf
+from gpudev.adapters.kubernetes.usage import Gpus
 from gpudev.domain.capacity import Node
 from gpudev.domain.catalogue import Catalogue
 from gpudev.domain.names import NodeName, ReservationId
@@ -52,7 +53,7 @@ class View:
         self.pods: Shelf[PodFacts] = Shelf(lambda item: read_pod(item, namespace), self._pod_changed)
         self.services: Shelf[ServiceFacts] = Shelf(read_service, self._service_changed)
         self.events: Shelf[EventFacts] = Shelf(read_event, self._event_changed)
-        self._own_pods: dict[ReservationId, PodFacts] = {}
+        self._own_pods: defaultdict[ReservationId, dict[int, PodFacts]] = defaultdict(dict)
         self._pods_on: defaultdict[NodeName, dict[str, PodFacts]] = defaultdict(dict)
         self._pods_of_service: dict[str, PodFacts] = {}
         self._owners: dict[str, ReservationId] = {}
@@ -83,18 +84,33 @@ class View:
 
     def list_leftovers(self) -> Iterator[Leftover]:
         """Our pods, and the Services that were made for one of them; a port slot belongs to nobody."""
-        for pod in self._own_pods.values():
+        for pod in (pod for members in self._own_pods.values() for pod in members.values()):
             if pod.owner is not None and pod.created_at is not None:
                 yield Leftover(PODS, pod.name, pod.uid, pod.owner, pod.created_at)
         for service in self.services:
             if service.owner is not None and service.created_at is not None:
                 yield Leftover(SERVICES, service.name, service.uid, service.owner, service.created_at)
 
-    def find_pod(self, reservation_id: ReservationId) -> PodFacts | None:
-        return self._own_pods.get(reservation_id)
+    def find_pod(self, reservation_id: ReservationId, rank: int = 0) -> PodFacts | None:
+        return self._own_pods.get(reservation_id, {}).get(rank)
+
+    def list_pods(self, reservation_id: ReservationId) -> tuple[PodFacts, ...]:
+        """By rank."""
+        members = self._own_pods.get(reservation_id, {})
+        return tuple(members[rank] for rank in sorted(members))
+
+    def list_services(self, reservation_id: ReservationId) -> tuple[ServiceFacts, ...]:
+        return tuple(service for service in self.services if service.owner == reservation_id)
 
     def find_node(self, name: NodeName) -> NodeFacts | None:
         return self.nodes.find(name)
+
+    def gpus_of(self, pod: PodFacts) -> Gpus:
+        node = self.find_node(pod.node) if pod.node else None
+        if node is None or not node.gpu_type:
+            return Gpus(0)
+        resource = self._catalogue.get(node.gpu_type).resource
+        return Gpus(pod.requests.get(resource, 0), node.is_simulated)
 
     def find_service(self, name: str) -> ServiceFacts | None:
         return self.services.find(name, self._namespace)
@@ -107,15 +123,29 @@ class View:
             return None
         return SshAddress(node.address, service.port)
 
-    def observe(self, pod: PodFacts) -> ObservedServer:
+    def observe(self, pods: Sequence[PodFacts]) -> ObservedServer:
+        """The pods of a server, by rank; one of another incarnation waits until the first is gone."""
+        first = pods[0]
+        members = [pod for pod in pods if pod.server_uid == first.server_uid]
+        ended = [pod for pod in members if pod.oom_kills]
+        return ObservedServer(
+            reservation_id=first.owner or ReservationId(""),
+            uid=first.server_uid,
+            members=tuple(self.observe_member(pod) for pod in members),
+            oom_kills=sum(pod.oom_kills for pod in ended),
+            last_oom_at=max((pod.last_oom_at for pod in ended if pod.last_oom_at), default=None),
+        )
+
+    def observe_member(self, pod: PodFacts) -> ObservedMember:
         """One pod with all that is known around it."""
         standing = self._standing_of(pod)
         has_answered = self._answers.get((pod.uid, pod.restarts), False)
         if has_answered and standing.phase not in _SAYS_IT_ALL:
             standing = Standing(ServerPhase.READY)
-        member = ObservedMember(
+        return ObservedMember(
             node=pod.node or NodeName(""),
             phase=standing.phase,
+            rank=pod.rank,
             address=self.find_address(pod) if standing.phase is ServerPhase.READY else None,
             host_keys=(pod.host_key,) if pod.host_key else (),
             detail=standing.detail,
@@ -123,7 +153,6 @@ class View:
             cause=standing.cause,
             warning=self._warning_about(pod),
         )
-        return ObservedServer(pod.owner or ReservationId(""), pod.uid, (member,))
 
     # What is told
 
@@ -137,10 +166,10 @@ class View:
         return self._answers.get((pod.uid, pod.restarts), False)
 
     def refresh_server(self, reservation_id: ReservationId) -> None:
-        pod = self._own_pods.get(reservation_id)
+        pods = self.list_pods(reservation_id)
         before = self._servers.get(reservation_id)
-        after = self.observe(pod) if pod is not None else None
-        if pod is not None:
+        after = self.observe(pods) if pods else None
+        for pod in pods:
             self._look_again(pod, reservation_id)
         if after == before:
             return
@@ -217,7 +246,7 @@ class View:
         if pod.node is not None:
             self._pods_on[pod.node][pod.key] = pod
         if pod.owner is not None:
-            self._own_pods[pod.owner] = pod
+            self._own_pods[pod.owner][pod.rank] = pod
             self._pods_of_service[pod.service] = pod
             self._owners[pod.uid] = pod.owner
             self._snapshot = None
@@ -227,7 +256,9 @@ class View:
             self._pods_on[pod.node].pop(pod.key, None)
         if pod.owner is None:
             return
-        self._own_pods.pop(pod.owner, None)
+        self._own_pods[pod.owner].pop(pod.rank, None)
+        if not self._own_pods[pod.owner]:
+            del self._own_pods[pod.owner]
         self._pods_of_service.pop(pod.service, None)
         self._snapshot = None
         if is_gone:
@@ -275,7 +306,14 @@ class View:
 
     def _show(self, facts: NodeFacts) -> Node:
         taken = sum(self._taken_by(pod, facts) for pod in self._pods_on[facts.name].values())
-        return Node(facts.name, facts.gpu_type, facts.slots, facts.slots - taken, facts.is_schedulable)
+        return Node(
+            facts.name,
+            facts.gpu_type,
+            facts.slots,
+            facts.slots - taken,
+            facts.is_schedulable,
+            facts.is_simulated,
+        )
 
     def _taken_by(self, pod: PodFacts, node: NodeFacts) -> int:
         """Ours count from their creation on, before the scheduler has put them there."""

@@ -23,6 +23,7 @@ import structlog
 from gpudev.adapters.local.allotment import Given, NoRoom, allot, list_nodes
 from gpudev.adapters.local.devserver.launcher import Launcher
 from gpudev.adapters.local.devserver.order import StartOrder
+from gpudev.adapters.local.disks.homes import find_home
 from gpudev.adapters.local.new_server import draw_up, draw_up_without_room
 from gpudev.adapters.local.nodes.fleet import Fleet
 from gpudev.adapters.local.notices import NoticeFolder
@@ -117,9 +118,12 @@ class LocalCluster:
     async def find_server(self, reservation_id: ReservationId) -> ObservedServer | None:
         self._check_open()
         for member in self._list_members(reservation_id):
-            if not await member.is_on_disk():
+            if await member.is_on_disk() or self._members.get(member.record.key) is not member:
+                continue
+            if member.record.key not in self._endings:
                 _log.error("record_removed_from_outside", reservation_id=reservation_id)
-                await self._end(member)
+            # One that ends anyway loses its record a moment before it is forgotten.
+            await self._end(member)
         members = self._list_members(reservation_id)
         return _observe(members) if members else None
 
@@ -256,7 +260,7 @@ class LocalCluster:
     def _member_of(self, record: Record) -> Upkeep:
         config = self._config
         order = StartOrder(config.state_dir, record.key, config.isolation, config.read_only_paths)
-        folder = NoticeFolder(self._records.home_of(record.key))
+        folder = NoticeFolder(find_home(config.state_dir, record))
         return Upkeep(record, order, self._records.files_of(record.key), folder, self._surroundings)
 
     def _list_members(self, reservation_id: ReservationId) -> list[Upkeep]:

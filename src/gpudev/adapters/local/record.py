@@ -18,7 +18,7 @@ from gpudev.adapters.local.processes.identity import ProcessIdentity
 from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.domain.catalogue import Share
 from gpudev.domain.names import NodeName, ReservationId, id8
-from gpudev.domain.server import ServerSpec
+from gpudev.domain.server import HomeVolume, ServerSpec
 
 _SPEC_AS_IT_IS = ("reservation_id", "reservation_name", "username", "nodes", "gpu_type", "gpu_count")
 
@@ -83,6 +83,11 @@ class Record:
     def node(self) -> NodeName:
         return self.spec.nodes[self.rank]
 
+    @property
+    def home(self) -> HomeVolume | None:
+        """The disk is the home of rank 0; the others have none."""
+        return self.spec.home if self.rank == 0 else None
+
 
 def record_key(id8: str, rank: int) -> str:
     return f"{id8}-{rank}" if rank else id8
@@ -140,6 +145,8 @@ def _spec_to_json(spec: ServerSpec) -> dict[str, Any]:
         "duration_seconds": spec.duration.total_seconds(),
         "ssh_public_keys": list(spec.ssh_public_keys),
         "env_vars": dict(spec.env_vars),
+        "home": asdict(spec.home) if spec.home else None,
+        "notice": spec.notice,
     }
 
 
@@ -155,4 +162,7 @@ def _spec_from_json(value: Mapping[str, Any]) -> ServerSpec:
         duration=timedelta(seconds=value["duration_seconds"]),
         ssh_public_keys=tuple(value["ssh_public_keys"]),
         env_vars=value["env_vars"],
+        # Records of an earlier version have neither.
+        home=HomeVolume(**home) if (home := value.get("home")) else None,
+        notice=value.get("notice", ""),
     )

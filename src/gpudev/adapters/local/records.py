@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,6 +28,7 @@ from gpudev.adapters.local.record import (
     record_from_json,
     record_to_json,
 )
+from gpudev.adapters.local.trees import remove_tree
 from gpudev.domain.errors import Defect
 
 _LEAVING = ".leaving-"
@@ -122,7 +122,7 @@ class Records:
     def sweep(self) -> None:
         """Remove what deleted servers have left."""
         for leftover in self._servers.glob(f"{_LEAVING}*"):
-            _remove_tree(leftover)
+            remove_tree(leftover)
 
 
 def _find(path: Path, parse: Callable[[Any], _T]) -> _T | None:
@@ -157,12 +157,3 @@ def _sync_directory(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _remove_tree(tree: Path) -> None:
-    """Remove everything, also below directories that their owner has closed to everybody."""
-    for directory, names, _ in os.walk(tree):
-        for path in (Path(directory, name) for name in names):
-            if not path.is_symlink():
-                path.chmod(0o700)
-    shutil.rmtree(tree)

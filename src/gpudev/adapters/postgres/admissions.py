@@ -8,7 +8,7 @@ from datetime import datetime
 
 import asyncpg
 
-from gpudev.adapters.postgres.forecasts import read_habits, write_rooms
+from gpudev.adapters.postgres.forecasts import read_disk_busy, read_habits, write_rooms
 from gpudev.adapters.postgres.pool import Connection, Database
 from gpudev.adapters.postgres.queries import load_queries
 from gpudev.adapters.postgres.recording import write_record
@@ -16,6 +16,8 @@ from gpudev.adapters.postgres.rows import reservation_from
 from gpudev.domain.capacity import NodeRoom
 from gpudev.domain.errors import Stale
 from gpudev.domain.eta import Habits
+from gpudev.domain.lifecycle import Status
+from gpudev.domain.names import ReservationId
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.queueing import QueuePlace
 from gpudev.domain.reservation import Reservation
@@ -59,12 +61,34 @@ class _Transaction:
     async def list_port_slots(self) -> frozenset[str]:
         return frozenset(row["port_slot"] for row in await self._connection.fetch(_SQL["list_port_slots"]))
 
+    async def list_disk_busy(self) -> frozenset[ReservationId]:
+        return await read_disk_busy(self._connection, self._gpu_type)
+
     async def record(self, record: Record) -> bool:
         try:
-            return await write_record(self._connection, record, None) is not None
+            return await self._write(record)
         except asyncpg.UniqueViolationError as error:
             # A pass for another type was faster; this transaction is over, and the next one sees it.
             raise Stale(f"The port slot {record.after.port_slot} was given to somebody else.") from error
+
+    async def _write(self, record: Record) -> bool:
+        if record.after.status is not Status.PREPARING or record.after.disk_id is None:
+            return await write_record(self._connection, record, None) is not None
+        try:
+            async with self._connection.transaction():
+                await self._place_with_disk(record)
+        except Stale:
+            return False
+        return True
+
+    async def _place_with_disk(self, record: Record) -> None:
+        """The place and the disk, both or neither."""
+        version = await write_record(self._connection, record, None)
+        after, now = record.after, record.event.at
+        if version is None or not await self._connection.fetchval(
+            _SQL["take_disk"], after.disk_id, after.id, now
+        ):
+            raise Stale(f"Reservation {after.id8} or its disk was changed by somebody else.")
 
     async def set_queue_places(self, places: Sequence[QueuePlace], now: datetime) -> None:
         await self._connection.execute(

@@ -11,10 +11,11 @@ from gpudev.adapters.postgres.queries import load_queries
 from gpudev.adapters.postgres.rows import reservation_from
 from gpudev.domain.capacity import NodeRoom
 from gpudev.domain.eta import BUCKETS, MIN_SAMPLES, Accuracy, Habits, WaitRatios
+from gpudev.domain.names import ReservationId
 from gpudev.ports.forecasts import Outlook
 
 _SQL = load_queries("forecasts")
-_READ = load_queries("admissions")["read"]
+_ADMISSIONS = load_queries("admissions")
 
 
 class PostgresForecasts:
@@ -23,13 +24,15 @@ class PostgresForecasts:
 
     async def read_outlook(self, gpu_type: str, since: datetime) -> Outlook:
         async with self._database.transaction() as connection:
-            rows = await connection.fetch(_READ, gpu_type)
+            rows = await connection.fetch(_ADMISSIONS["read"], gpu_type)
             rooms = await connection.fetchval(_SQL["read_rooms"], gpu_type) or []
             habits = await read_habits(connection, gpu_type, since)
+            disk_busy = await read_disk_busy(connection, gpu_type)
         return Outlook(
             reservations=tuple(map(reservation_from, rows)),
             rooms=tuple(NodeRoom(**room) for room in rooms),
             habits=habits,
+            disk_busy=disk_busy,
         )
 
     async def measure_accuracy(self, since: datetime, step: timedelta) -> tuple[Accuracy, ...]:
@@ -41,6 +44,11 @@ async def read_habits(connection: Connection, gpu_type: str, since: datetime) ->
     bounds = [bound.total_seconds() for bound in BUCKETS]
     rows = await connection.fetch(_SQL["list_habits"], gpu_type, bounds, since, MIN_SAMPLES)
     return Habits({(row["slots"], row["bucket"]): WaitRatios(*row["ratios"]) for row in rows})
+
+
+async def read_disk_busy(connection: Connection, gpu_type: str) -> frozenset[ReservationId]:
+    rows = await connection.fetch(_ADMISSIONS["list_disk_busy"], gpu_type)
+    return frozenset(ReservationId(str(row["reservation_id"])) for row in rows)
 
 
 async def write_rooms(connection: Connection, gpu_type: str, rooms: Sequence[NodeRoom]) -> None:

@@ -1,4 +1,4 @@
-"""The message queue of reservations, on PGMQ."""
+"""The message queues of reservations and of disks, on PGMQ."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ from datetime import timedelta
 
 from gpudev.adapters.postgres.pool import Database
 from gpudev.adapters.postgres.queries import load_queries
+from gpudev.domain.disk import DiskId
 from gpudev.domain.names import ReservationId
+from gpudev.ports.disks import DiskMessage
 from gpudev.ports.queue import Message
 
 _SQL = load_queries("queue")
+_DISK_SQL = load_queries("disk_queue")
 
 
 class PgmqQueue:
@@ -29,3 +32,16 @@ class PgmqQueue:
 
     async def count(self) -> int:
         return int(await self._database.fetch_value(_SQL["count"]))
+
+
+class PgmqDiskQueue:
+    def __init__(self, database: Database, hidden_for: timedelta = timedelta(seconds=60)) -> None:
+        self._database = database
+        self._hidden_for = int(hidden_for.total_seconds())
+
+    async def read(self, limit: int) -> tuple[DiskMessage, ...]:
+        rows = await self._database.fetch(_DISK_SQL["read"], self._hidden_for, limit)
+        return tuple(DiskMessage(row["msg_id"], DiskId(row["disk_id"])) for row in rows)
+
+    async def archive(self, message_ids: Sequence[int]) -> None:
+        await self._database.execute(_DISK_SQL["archive"], list(message_ids))

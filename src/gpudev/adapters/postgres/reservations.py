@@ -21,13 +21,24 @@ from gpudev.adapters.postgres.rows import (
     reservations_on,
 )
 from gpudev.domain.audit import AuditEntry
+from gpudev.domain.disk import DiskId
 from gpudev.domain.errors import Conflict, NotFound, Stale
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import OperationId, ReservationId, UserId, find_id_range
 from gpudev.domain.operations import Operation, OperationKind, Terms
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.reservation import Event, Reservation
-from gpudev.ports.store import Claim, ListQuery, Mark, Marked, MarkedPage, Page, StatusCount, StoredEvent
+from gpudev.ports.store import (
+    Claim,
+    HomeWish,
+    ListQuery,
+    Mark,
+    Marked,
+    MarkedPage,
+    Page,
+    StatusCount,
+    StoredEvent,
+)
 from gpudev.ports.users import ShownKey, User
 
 _SQL = load_queries("reservations")
@@ -41,9 +52,15 @@ class PostgresReservations:
         # One token a process: what this process leased before its last word was lost, it may lease again.
         self._token = str(uuid.uuid4())
 
-    async def submit(self, reservation: Reservation, event: Event, audit: Sequence[AuditEntry] = ()) -> None:
+    async def submit(
+        self,
+        reservation: Reservation,
+        event: Event,
+        audit: Sequence[AuditEntry] = (),
+        home: HomeWish | None = None,
+    ) -> Reservation:
         try:
-            await self._database.execute(
+            row = await self._database.fetch_row(
                 _SQL["submit"],
                 reservation.id,
                 reservation.user_id,
@@ -61,10 +78,12 @@ class PostgresReservations:
                 audit_rows(audit),
                 reservation.node_count,
                 reservation.image,
+                *_home_values(home),
                 reservation.start_at,
             )
         except asyncpg.UniqueViolationError as error:
             raise _conflict(reservation, error) from error
+        return _with_home(reservation, row) if home and row else reservation
 
     async def get(self, reservation_id: ReservationId) -> Reservation:
         row = await self._database.fetch_row(_SQL["get"], reservation_id)
@@ -184,6 +203,17 @@ class PostgresReservations:
         return next_turn
 
 
+def _home_values(home: HomeWish | None) -> tuple[object, ...]:
+    if home is None:
+        return (None, None, None, None)
+    return home.disk_id, home.disk_name, home.size_gb, home.if_taken or None
+
+
+def _with_home(reservation: Reservation, row: Row) -> Reservation:
+    disk_id = DiskId(str(row["disk_id"])) if row["disk_id"] else None
+    return replace(reservation, disk_id=disk_id, disk_name=row["disk_name"], warning=row["warning"])
+
+
 def _id_range(text: str) -> tuple[ReservationId | None, ReservationId | None]:
     return find_id_range(text) or (None, None)
 
@@ -207,5 +237,11 @@ def _conflict(reservation: Reservation, error: asyncpg.UniqueViolationError) -> 
             f'You have a live reservation with the name "{reservation.name}" already.',
             hint=f"Choose another --name, or end that one: gpu-dev cancel {reservation.name}",
             code="name_taken",
+        )
+    if error.constraint_name == "reservations_live_disk":
+        return Conflict(
+            "Another live reservation of yours has that disk.",
+            hint="Name another disk with --disk NAME, a new name makes a new one; or none: --disk none",
+            code="disk_in_use",
         )
     return Conflict(f"The reservation id {reservation.id} is taken.", hint="Ask again.", code="id_taken")

@@ -8,6 +8,7 @@ from operator import itemgetter
 from typing import Any, cast
 
 from gpudev.adapters.postgres.pool import Row
+from gpudev.domain.disk import DiskId
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName, ReservationId, UserId
 from gpudev.domain.reasons import Reason
@@ -54,6 +55,9 @@ _FIELDS: Mapping[str, Callable[[Row], Any]] = {
     "client_version": itemgetter("cli_version"),
     "github_user": itemgetter("github_user"),
     "warning": itemgetter("warning"),
+    "disk_id": lambda row: DiskId(str(row["disk_id"])) if row["disk_id"] else None,
+    "disk_name": itemgetter("disk_name"),
+    "volume_id": itemgetter("ebs_volume_id"),
     "node_count": itemgetter("node_count"),
     "members": _members_from,
     "image": itemgetter("image"),

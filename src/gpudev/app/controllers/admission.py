@@ -13,6 +13,7 @@ from typing import assert_never
 from gpudev.app.controllers.reservations import Rules
 from gpudev.domain.capacity import list_shown
 from gpudev.domain.eta import LEARNED_FOR
+from gpudev.domain.names import ReservationId
 from gpudev.domain.plans.actions import Record, SetQueuePlaces
 from gpudev.domain.plans.admission import (
     Observation,
@@ -42,8 +43,8 @@ class AdmissionController:
         async with self.admissions.lock(gpu_type) as transaction:
             habits = await transaction.read_habits(self.clock.now() - LEARNED_FOR)
             rows = await transaction.read()
-            seen = self._observe(gpu_type, rows, await transaction.list_port_slots())
-            seen = replace(seen, habits=habits)
+            given, busy = await transaction.list_port_slots(), await transaction.list_disk_busy()
+            seen = replace(self._observe(gpu_type, rows, given, busy), habits=habits)
             plan = plan_admission(seen)
             await transaction.set_rooms(situation_of(seen).rooms)
             for action in plan:
@@ -52,7 +53,13 @@ class AdmissionController:
         await self.gpu_types.set_availability(availability, self.name, self.clock.now())
         return find_next_start(seen, plan)
 
-    def _observe(self, gpu_type: str, rows: tuple[Reservation, ...], given: frozenset[str]) -> Observation:
+    def _observe(
+        self,
+        gpu_type: str,
+        rows: tuple[Reservation, ...],
+        given: frozenset[str],
+        disk_busy: frozenset[ReservationId],
+    ) -> Observation:
         snapshot = self.cluster.snapshot()
         holders = tuple(row for row in rows if row.holds_room)
         return Observation(
@@ -64,6 +71,7 @@ class AdmissionController:
             policy=self.rules.policy,
             now=self.clock.now(),
             port_slots=tuple(slot for slot in snapshot.port_slots if slot not in given),
+            disk_busy=disk_busy,
         )
 
     async def _record(self, transaction: AdmissionTransaction, action: Record | SetQueuePlaces) -> None:

@@ -46,7 +46,7 @@ class Executor:
 
     async def execute(self, claim: Claim, now: Reservation, action: ReservationAction) -> Reservation:
         """Do it; the reservation as it is afterwards."""
-        name = _snake_case(type(action).__name__)
+        name = snake_case(type(action).__name__)
         self.fault_point(f"before_{name}")
         after = await self._do(claim, now, action)
         self.fault_point(f"after_{name}")
@@ -77,5 +77,5 @@ class Executor:
         return now
 
 
-def _snake_case(name: str) -> str:
+def snake_case(name: str) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()

@@ -12,9 +12,11 @@ import structlog
 
 from gpudev.app.controllers.execute import Executor
 from gpudev.domain.catalogue import Catalogue
+from gpudev.domain.disk import Disk
 from gpudev.domain.errors import ClusterUnavailable, Stale, Unavailable
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.idle import NEVER, IdlePolicy
+from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import ReservationId
 from gpudev.domain.operations import Operation
 from gpudev.domain.plans.actions import LookAgain, Record, SettleOperations
@@ -22,6 +24,7 @@ from gpudev.domain.plans.observation import Observation, Plan
 from gpudev.domain.plans.reservation import end_with_defect, plan_reservation
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import ObservedServer
+from gpudev.ports.disks import Disks
 from gpudev.ports.queue import MessageQueue
 from gpudev.ports.store import Claim
 
@@ -47,8 +50,9 @@ class Rules:
 
 
 class ReservationController:
-    def __init__(self, queue: MessageQueue, executor: Executor, rules: Rules) -> None:
+    def __init__(self, queue: MessageQueue, executor: Executor, rules: Rules, disks: Disks) -> None:
         self._queue = queue
+        self._disks = disks
         self._executor = executor
         self._rules = rules
         self._reservations = executor.reservations
@@ -114,7 +118,8 @@ class ReservationController:
                 server = await self._find_server(reservation)
             except ClusterUnavailable as error:
                 silence, server = error, None
-            plan = plan_reservation(self._observe(reservation, operations, server, silence))
+            seen = await self._observe(reservation, operations, server, silence)
+            plan = plan_reservation(seen)
             for action in plan:
                 reservation = await self._executor.execute(claim, reservation, action)
             if _is_patient(plan):
@@ -127,7 +132,7 @@ class ReservationController:
         if next_turn and next_turn < self._sleeps_until:
             self._earlier_turn_set.set()
 
-    def _observe(
+    async def _observe(
         self,
         reservation: Reservation,
         operations: tuple[Operation, ...],
@@ -143,12 +148,20 @@ class ReservationController:
             now=self._clock.now(),
             cluster_answers=silence is None,
             idle_policy=self._rules.idle_policy,
-            has_node=self._has_node(reservation),
+            # A silent cluster says nothing about its nodes either.
+            has_node=silence is not None or self._has_node(reservation),
+            disk=await self._find_disk(reservation),
         )
 
     def _has_node(self, reservation: Reservation) -> bool:
         present = {node.name for node in self._cluster.snapshot().nodes}
         return present.issuperset(reservation.nodes)
+
+    async def _find_disk(self, reservation: Reservation) -> Disk | None:
+        """Only for the server that is still to be made: afterwards the disk has its own controller."""
+        if reservation.disk_id is None or reservation.status is not Status.PREPARING:
+            return None
+        return await self._disks.get(reservation.disk_id)
 
     async def _find_server(self, reservation: Reservation) -> ObservedServer | None:
         """From the cluster's view; that a member is not there is believed only after a fresh read."""

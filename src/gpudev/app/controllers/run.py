@@ -15,6 +15,7 @@ from gpudev.app.controllers.admission import AdmissionController
 from gpudev.app.controllers.loop import Loop
 from gpudev.app.controllers.orphans import OrphanController
 from gpudev.app.controllers.reservations import ReservationController
+from gpudev.app.controllers.run_disks import DiskControllers
 from gpudev.domain.errors import StoreUnavailable
 from gpudev.domain.names import ReservationId
 from gpudev.ports.clock import Clock
@@ -44,9 +45,14 @@ class Sources:
 
 class Controllers:
     def __init__(
-        self, reservations: ReservationController, admission: AdmissionController, sources: Sources
+        self,
+        reservations: ReservationController,
+        admission: AdmissionController,
+        sources: Sources,
+        disks: DiskControllers,
     ) -> None:
         self._controller = reservations
+        self._disks = disks
         self._sources = sources
         self._turns = Loop("reservations", reservations.turn, concurrency=_TURNS_AT_ONCE)
         self._admission = admission
@@ -66,7 +72,7 @@ class Controllers:
             self._sweep_queue(),
             self._sweep_orphans(),
         )
-        loops = (self._turns, self._passes, self._orphan_turns)
+        loops = (self._turns, self._passes, self._orphan_turns, self._disks)
         async with asyncio.TaskGroup() as group:
             hints = [group.create_task(source) for source in sources]
             await asyncio.wait([group.create_task(loop.run()) for loop in loops])
@@ -83,6 +89,7 @@ class Controllers:
     def stop(self) -> None:
         self._turns.stop()
         self._passes.stop()
+        self._disks.stop()
         self._orphan_turns.stop()
 
     async def _hear_signals(self) -> None:

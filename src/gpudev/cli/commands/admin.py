@@ -9,6 +9,7 @@ command = LazyGroup(
         "users": Entry("gpudev.cli.commands.admin_users", "List users; disable and enable one."),
         "usage": Entry("gpudev.cli.commands.admin_usage", "Report who used what, and what it cost."),
         "audit": Entry("gpudev.cli.commands.admin_audit", "Read the audit log; verify that it is unchanged."),
+        "disks": Entry("gpudev.cli.commands.admin_disks", "Check disks against their storage."),
     },
     {},
     name="admin",

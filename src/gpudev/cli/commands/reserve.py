@@ -34,6 +34,9 @@ class Wish:
     env: dict[str, str]
     distributed: bool
     dockerimage: str | None
+    disk: str | None
+    no_persist: bool
+    disk_size: int | None
     at: datetime | None
     dry_run: bool
     yes: bool
@@ -63,6 +66,9 @@ def _parse_env(context: click.Context, parameter: click.Parameter, values: tuple
 @click.option("--env", metavar="K=V", multiple=True, callback=_parse_env, help="Set this there. Repeatable.")
 @click.option("-d", "--distributed", is_flag=True, help="The GPUs are those of several whole nodes.")
 @click.option("--dockerimage", metavar="NAME", help="An image of your own, where the cluster can run it.")
+@click.option("--disk", metavar="NAME|none", help="Your home; made if new.  [default: the disk default]")
+@click.option("--no-persist", is_flag=True, help="A home that is not kept, like --disk none.")
+@click.option("--disk-size", type=int, metavar="GB", help="Size of a disk that is made.  [default: 100]")
 @click.option("--at", metavar="TIME", callback=moment_option, help='Book: 14:00, "tomorrow 14:00", "in 2h".')
 @click.option("--dry-run", is_flag=True, help="Only say when it would start, and what would start sooner.")
 @click.option("-y", "--yes", is_flag=True, help="Take the defaults instead of asking.")
@@ -81,6 +87,8 @@ def command(context: click.Context, output: Output, /, **given: Any) -> None:
     wish = Wish(**given)
     if wish.hours is not None and wish.length is not None:
         raise click.UsageError("--hours and --for say the same: give one of them.", context)
+    if wish.disk is not None and wish.no_persist:
+        raise click.UsageError("--disk and --no-persist do not go together: give one of them.", context)
     _reserve(context, wish, output)
 
 
@@ -93,9 +101,10 @@ def _reserve(context: click.Context, wish: Wish, output: Output) -> None:
     with session.connect(surroundings) as client:
         choice = _choose(wish, client)
         if wish.dry_run:
-            _preview(client, _request(wish, choice, surroundings), output)
+            _preview(client, _request(wish, choice, wish.disk, surroundings), output)
             return
-        answer = client.reserve(_request(wish, choice, surroundings))
+        disk = _choose_disk(wish, client)
+        answer = client.reserve(_request(wish, choice, disk, surroundings))
         reservation_id = answer.reservation_id
         short = ssh.id8(reservation_id)
         say(f"Asked for {_describe(choice)}: reservation {short}.")
@@ -130,7 +139,18 @@ def _choose(wish: Wish, client: Client) -> Choice:
     return choose(wish.gpu_type, wish.gpus, hours, offers)
 
 
-def _request(wish: Wish, choice: Choice, surroundings: Surroundings) -> SubmitRequest:
+def _choose_disk(wish: Wish, client: Client) -> str | None:
+    """None leaves it to the server: the default disk, or, while another reservation has that, none."""
+    if wish.no_persist:
+        return "none"
+    if wish.disk is not None or not wish.may_ask:
+        return wish.disk
+    from gpudev.cli.disk_choice import ask_for_disk
+
+    return ask_for_disk(client)
+
+
+def _request(wish: Wish, choice: Choice, disk: str | None, surroundings: Surroundings) -> SubmitRequest:
     from gpudev import __version__
     from gpudev.client.ssh_keys import collect_public_keys
     from gpudev.wire.jobs import SubmitRequest
@@ -144,6 +164,8 @@ def _request(wish: Wish, choice: Choice, surroundings: Surroundings) -> SubmitRe
         start_at=wish.at,
         env_vars=wish.env,
         image=wish.dockerimage,
+        disk_name=disk,
+        disk_size_gb=wish.disk_size,
         ssh_public_keys=list(collect_public_keys(surroundings)),
         client_version=__version__,
     )

@@ -49,16 +49,20 @@ def expire(context: click.Context, *, once: bool) -> None:
 @command.command("availability")
 @click.pass_context
 def availability(context: click.Context) -> None:
-    """Write down what room there is of each GPU type. For a job that runs every few minutes."""
+    """Write down what room there is of each GPU type, and reconcile disks with their storage.
+
+    For a job that runs every few minutes.
+    """
     from gpudev.bootstrap import Failure
     from gpudev.bootstrap.jobs import run_availability
 
     try:
-        names = run_availability()
+        looked = run_availability()
     except Failure as error:
         click.echo(f"Error: {error.message}", err=True)
         context.exit(1)
-    put(f"looked at {', '.join(names)}")
+    put(f"looked at {', '.join(looked.gpu_types)}")
+    put(looked.disks)
 
 
 @command.command("migrate")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gpudev.cli.render.table import format_table
 from gpudev.cli.render.times import Now, format_moment
-from gpudev.wire.admin import AuditEntryDetail, AuditVerification, UserDetail
+from gpudev.wire.admin import AuditEntryDetail, AuditVerification, DiskDrift, UserDetail
 
 
 def format_users(users: Sequence[UserDetail], now: Now) -> str:
@@ -59,3 +59,10 @@ def format_verification(found: AuditVerification) -> str:
 
 def _count(number: int, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
+
+
+def format_drift(drift: DiskDrift) -> str:
+    """What differs, a line each, and the figures."""
+    figures = f"{drift.db_records} disks, {drift.aws_volumes} volumes, {drift.synced} of them matched."
+    lines = [*drift.problems, *drift.remarks, *drift.changes]
+    return "\n".join([*lines, figures if lines else f"No differences: {figures}"])

@@ -28,6 +28,7 @@ from gpudev.domain.plans.actions import AdmissionAction, Record, SetQueuePlaces
 from gpudev.domain.plans.promises import Promises, Situation, make_promises
 from gpudev.domain.plans.waiting_reasons import WaitingReasons
 from gpudev.domain.queueing import QueuePlace, has_moved, in_order
+from gpudev.domain.reasons import EXPLANATIONS, Reason
 from gpudev.domain.reservation import Event, EventKind, Reservation, place, queue
 from gpudev.domain.schedule.slots import Slot
 
@@ -48,6 +49,8 @@ class Observation:
     """How long those waited who have started."""
     port_slots: tuple[str, ...] = ()
     """Ready addresses that nobody has yet; a server without one gets an address made for it."""
+    disk_busy: frozenset[ReservationId] = frozenset()
+    """Those of the waiting whose disk an earlier reservation has not given back yet."""
 
 
 def plan_admission(seen: Observation) -> tuple[AdmissionAction, ...]:
@@ -153,10 +156,17 @@ def _place_due(seen: Observation, promises: Promises, line: tuple[Reservation, .
 
 
 def _list_takeable(seen: Observation, requests: tuple[Reservation, ...]) -> tuple[Reservation, ...]:
-    """Those that nodes in service could take if they were empty; the others wait, and hold back nobody."""
+    """Those that nodes in service could take if they were empty; the others wait, and hold back nobody.
+
+    The same goes for one that waits for its disk.
+    """
     sizes = {(request.gpus_per_node, request.node_count): request for request in requests}
     takeable = {size for size, one in sizes.items() if could_hold(seen.nodes, seen.gpu_type, one)}
-    return tuple(request for request in requests if (request.gpus_per_node, request.node_count) in takeable)
+    return tuple(
+        request
+        for request in requests
+        if request.id not in seen.disk_busy and (request.gpus_per_node, request.node_count) in takeable
+    )
 
 
 def _queue_places(
@@ -166,7 +176,10 @@ def _queue_places(
     places: dict[ReservationId, QueuePlace] = {}
     for position, request in enumerate(left, start=1):
         slot = promises.plan.find_slot(request.id)
-        reason, detail = reasons.explain(request, slot, is_takeable=request.id in takeable)
+        if request.id in seen.disk_busy:
+            reason, detail = Reason.DISK_BUSY, EXPLANATIONS[Reason.DISK_BUSY].sentence
+        else:
+            reason, detail = reasons.explain(request, slot, is_takeable=request.id in takeable)
         places[request.id] = QueuePlace(
             reservation_id=request.id,
             position=position,

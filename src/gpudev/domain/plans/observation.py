@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gpudev.domain.catalogue import GpuType
+from gpudev.domain.disk import Disk
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.idle import NEVER, IdlePolicy
 from gpudev.domain.operations import Operation
@@ -37,6 +38,8 @@ class Observation:
     idle_policy: IdlePolicy = NEVER
     has_node: bool = True
     """Whether the nodes of its placement are still part of the cluster."""
+    disk: Disk | None = None
+    """The disk of a reservation that starts, if it has one."""
 
     @property
     def due_operations(self) -> tuple[Operation, ...]:

@@ -7,13 +7,16 @@ from datetime import datetime
 from typing import assert_never
 
 from gpudev.domain import expiry
+from gpudev.domain.disk import Disk
+from gpudev.domain.expiry import TimePolicy
+from gpudev.domain.lifecycle import Status
 from gpudev.domain.plans.actions import (
     CreateServer,
     LookAgain,
     Note,
     Record,
 )
-from gpudev.domain.plans.ending import discarding, find_reason, plan_failure, removal
+from gpudev.domain.plans.ending import discarding, ending, find_reason, plan_failure, removal
 from gpudev.domain.plans.observation import Observation, Plan
 from gpudev.domain.reasons import EXPLANATIONS, Reason
 from gpudev.domain.reservation import (
@@ -23,7 +26,7 @@ from gpudev.domain.reservation import (
     activate,
     queue,
 )
-from gpudev.domain.server import Cause, Member, ObservedServer, ServerPhase, ServerSpec
+from gpudev.domain.server import Cause, HomeVolume, Member, ObservedServer, ServerPhase, ServerSpec
 
 _UNFIT_NODE = frozenset({Cause.NODE_LOST, Cause.EVICTED})
 """A server that never answered lost nothing by these: it may start elsewhere."""
@@ -34,20 +37,38 @@ def plan_preparing(seen: Observation) -> Plan:
         return (LookAgain(seen.now + seen.policy.recheck),)
     if seen.server is not None and _is_usable(seen.reservation, seen.server):
         return (_activation(seen.reservation, seen.server, seen.now),)
-    latest = _with_progress(seen)
-    if why := expiry.find_end_of_start(latest, seen.now, seen.policy):
+    latest, policy = _with_progress(seen), _policy_of(seen)
+    if why := expiry.find_end_of_start(latest, seen.now, policy):
         return plan_failure(seen, why)
-    last_look = expiry.start_is_given_up_at(latest, seen.policy)
+    last_look = expiry.start_is_given_up_at(latest, policy)
     look_again = LookAgain(min(last_look, seen.now + seen.policy.recheck))
     return (*_progress(seen.reservation, latest), *_plan_start(seen, look_again))
 
 
+def _policy_of(seen: Observation) -> TimePolicy:
+    """A big disk takes its time, without news: what shows none is a server, once there is one."""
+    if seen.server is None and seen.disk is not None:
+        return replace(seen.policy, progress_limit=seen.policy.start_limit)
+    return seen.policy
+
+
 def _plan_start(seen: Observation, look_again: LookAgain) -> Plan:
     if seen.server is None:
-        return (CreateServer(_spec_of(seen)), look_again)
+        return _plan_creation(seen, look_again)
     if _stands_elsewhere(seen.reservation, seen.server):
         return (*removal(seen.server), look_again)
     return _plan_by_phase(seen, seen.server, look_again)
+
+
+def _plan_creation(seen: Observation, look_again: LookAgain) -> Plan:
+    """A server is made once its disk is ready; one whose disk fails is never given an empty home instead."""
+    disk = seen.disk
+    if disk is None or disk.is_ready_for(seen.reservation.id):
+        return (CreateServer(_spec_of(seen)), look_again)
+    if disk.problem:
+        detail = f"{EXPLANATIONS[Reason.DISK_FAILED].sentence} {disk.problem}"
+        return (ending(seen.reservation, Status.FAILED, Reason.DISK_FAILED, seen.now, detail),)
+    return (look_again,)
 
 
 def _plan_by_phase(seen: Observation, server: ObservedServer, look_again: LookAgain) -> Plan:
@@ -138,4 +159,14 @@ def _spec_of(seen: Observation) -> ServerSpec:
         env_vars=reservation.env_vars,
         image=reservation.image,
         port_slot=reservation.port_slot,
+        home=_home_of(seen.disk),
+        notice=reservation.warning,
     )
+
+
+def _home_of(disk: Disk | None) -> HomeVolume | None:
+    if disk is None:
+        return None
+    if disk.volume_id is None:
+        raise ValueError("A disk that is ready has a volume.")
+    return HomeVolume(disk.volume_id, disk.name, disk.size_gb)

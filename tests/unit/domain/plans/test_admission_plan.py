@@ -180,6 +180,11 @@ class TestGangs:
         assert isinstance(record, Record)
         assert record.event.message == "Placed on a, c."
 
+    def test_gang_that_waits_for_its_disk_is_told_so(self) -> None:
+        seen = observe([self.gang()], nodes=self.nodes(4, 4), disk_busy=frozenset({make_id(1)}))
+        place = places(plan_admission(seen))[make_id(1)]
+        assert (place.reason, place.estimated_start_at) == (Reason.DISK_BUSY, None)
+
     def test_gang_gets_all_of_its_nodes_or_none(self) -> None:
         held = make_reservation(9, status=Status.ACTIVE, node="b", expires_at=NOW + HOUR)
         plan = plan_admission(observe([self.gang()], [held], nodes=self.nodes(4, 3)))
@@ -546,3 +551,14 @@ def test_waiting_request_says_the_same_while_nothing_changes(minutes: int) -> No
     seen = observe([request(1)], [holder(9, 4)])
     later = replace(seen, now=NOW + minutes * MINUTE)
     assert places(plan_admission(seen)) == places(plan_admission(later))
+
+
+def test_who_waits_for_a_disk_holds_back_nobody_and_has_no_promised_start() -> None:
+    seen = observe([request(1, 4), request(2, 1)], disk_busy=frozenset({make_id(1)}))
+    plan = plan_admission(seen)
+    placed = [action.after.id for action in plan if isinstance(action, Record) and action.after.node]
+    assert placed == [make_id(2)]
+    [places] = [action.places for action in plan if isinstance(action, SetQueuePlaces)]
+    [place] = places
+    assert (place.reservation_id, place.reason, place.position) == (make_id(1), Reason.DISK_BUSY, 1)
+    assert place.estimated_start_at is None

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from gpudev.domain.disk import DiskState
 from gpudev.domain.errors import IllegalMove
 from gpudev.domain.expiry import start_is_given_up_at
 from gpudev.domain.lifecycle import LIVE, TERMINAL, WAITING, Status, is_legal
@@ -35,6 +36,7 @@ from gpudev.domain.plans.reservation import end_with_defect, plan_reservation
 from gpudev.domain.reasons import Reason
 from gpudev.domain.reservation import ANSWERS, EventKind, Reservation, clean, tell
 from gpudev.domain.server import Cause, Member, ServerPhase
+from tests.support.disk_values import make_disk
 from tests.support.domain_values import (
     ADDRESS,
     HOST_KEYS,
@@ -724,3 +726,52 @@ class TestWhatTheClusterSays:
         assert discarding == DiscardPortSlot("slot-1")
         assert isinstance(record, Record)
         assert record.event.kind is EventKind.CLEANED
+
+
+class TestDisk:
+    """No server before its disk is ready, and never one with an empty home instead."""
+
+    @pytest.mark.parametrize("state", [DiskState.AVAILABLE, DiskState.ATTACHING, DiskState.RELEASING])
+    def test_a_server_waits_for_its_disk(self, state: DiskState) -> None:
+        plan = plan_reservation(observe(Status.PREPARING, None, disk=make_disk(state)))
+        assert [type(action) for action in plan] == [LookAgain]
+
+    def test_a_disk_that_is_ready_becomes_the_home(self) -> None:
+        plan = plan_reservation(observe(Status.PREPARING, None, disk=make_disk(DiskState.IN_USE)))
+        [spec] = [action.spec for action in plan if isinstance(action, CreateServer)]
+        assert spec.home is not None
+        assert (spec.home.disk_name, spec.home.volume_id) == ("default", "vol-0")
+
+    def test_a_disk_of_somebody_else_is_not_mounted(self) -> None:
+        other = make_disk(DiskState.IN_USE, reservation_id=make_reservation(2).id)
+        plan = plan_reservation(observe(Status.PREPARING, None, disk=other))
+        assert [type(action) for action in plan] == [LookAgain]
+
+    def test_a_disk_that_fails_fails_its_reservation(self) -> None:
+        broken = make_disk(DiskState.ATTACHING, problem="The volume is gone.")
+        [record] = plan_reservation(observe(Status.PREPARING, None, disk=broken))
+        assert isinstance(record, Record)
+        assert (record.after.status, record.after.reason) == (Status.FAILED, Reason.DISK_FAILED)
+        assert "The volume is gone." in record.after.detail
+
+    def test_a_disk_may_take_as_long_as_a_start_may(self) -> None:
+        """The storage says nothing meanwhile, so that silence is no reason to give up."""
+        seen = observe(Status.PREPARING, None, disk=make_disk(DiskState.ATTACHING))
+        begun = seen.reservation.placed_at or seen.reservation.created_at
+        late = replace(seen, now=begun + POLICY.progress_limit)
+        assert [type(action) for action in plan_reservation(late)] == [LookAgain]
+        ready = replace(late, disk=make_disk(DiskState.IN_USE))
+        assert any(isinstance(action, CreateServer) for action in plan_reservation(ready))
+        too_late = replace(seen, now=begun + POLICY.start_limit)
+        (record,) = records(plan_reservation(too_late))
+        assert (record.after.status, record.after.reason) == (Status.FAILED, Reason.START_TIMED_OUT)
+
+    def test_a_server_that_came_late_with_its_disk_has_time_to_start(self) -> None:
+        fresh = make_reservation(status=Status.PREPARING, told_notices=())
+        begun = fresh.placed_at or fresh.created_at
+        late = begun + 2 * POLICY.progress_limit
+        seen = observe(Status.PREPARING, ServerPhase.STARTING, late, reservation=fresh)
+        plan = plan_reservation(replace(seen, disk=make_disk(DiskState.IN_USE)))
+        [note] = [action for action in plan if isinstance(action, Note)]
+        assert note.after.progress_at == late
+        assert records(plan) == []

@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from math import floor
 
 from gpudev.adapters.kubernetes.labels import Json
+from gpudev.adapters.kubernetes.manifests.gang import gang_hosts
 from gpudev.adapters.kubernetes.manifests.volumes import WORKSPACE
+from gpudev.domain.gang import DEFAULT_MASTER_PORT, MASTER_PORT, gang_environment
 from gpudev.domain.names import NodeName
 from gpudev.domain.server import ServerSpec
 
@@ -37,8 +39,9 @@ def secret_keys(variables: Mapping[str, str]) -> dict[str, str]:
     return {_SECRET_PREFIX + name: value for name, value in variables.items()}
 
 
-def make_environment(spec: ServerSpec, secret_name: str, node: NodeName) -> list[Json]:
-    own = {**_defaults(spec), **_own_variables(spec, node)}
+def make_environment(spec: ServerSpec, secret_name: str, rank: int = 0) -> list[Json]:
+    gang = _gang_variables(spec, rank) if spec.is_gang else {}
+    own = {**_defaults(spec), **_own_variables(spec, spec.nodes[rank]), **gang}
     return [
         *(_from_secret(name, secret_name) for name in spec.env_vars),
         *(
@@ -66,6 +69,11 @@ def _own_variables(spec: ServerSpec, node: NodeName) -> dict[str, str]:
         "GPU_DEV_GPU_COUNT": str(spec.gpus_per_node),
         "GPU_DEV_NODE": node,
     }
+
+
+def _gang_variables(spec: ServerSpec, rank: int) -> Mapping[str, str]:
+    hosts = gang_hosts(spec)
+    return {MASTER_PORT: DEFAULT_MASTER_PORT, **gang_environment(hosts, rank, hosts[0])}
 
 
 def _gpu_variables(spec: ServerSpec) -> dict[str, str]:

@@ -1,4 +1,7 @@
-"""The one NetworkPolicy of the namespace: SSH in, the world out, and nothing of ours in between."""
+"""The NetworkPolicy of the namespace: SSH in, the world out, and nothing of ours in between.
+
+A gang has one more, which opens its members to each other.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,18 @@ from collections.abc import Iterable
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
 from gpudev.adapters.kubernetes.config import KubernetesConfig
-from gpudev.adapters.kubernetes.labels import COMPONENT, DEV_SERVER, FIELD_MANAGER, MANAGED_BY, Json
-from gpudev.adapters.kubernetes.manifests.metadata import make_metadata
+from gpudev.adapters.kubernetes.labels import (
+    COMPONENT,
+    DEV_SERVER,
+    FIELD_MANAGER,
+    MANAGED_BY,
+    RESERVATION,
+    Json,
+)
+from gpudev.adapters.kubernetes.manifests.gang import gang_name
+from gpudev.adapters.kubernetes.manifests.metadata import make_metadata, reference_to, reservation_labels
 from gpudev.adapters.kubernetes.manifests.pod import SSH_PORT
+from gpudev.domain.server import ServerSpec
 
 METADATA_SERVICES = ("169.254.169.254/32", "169.254.170.0/24", "fd00:ec2::254/128")
 _ANYWHERE = {4: "0.0.0.0/0", 6: "::/0"}
@@ -30,6 +42,25 @@ def make_network_policy(config: KubernetesConfig) -> Json:
                 {"to": [_anywhere_but(closed, version) for version in (4, 6)]},
                 {"ports": [{"port": _DNS_PORT, "protocol": protocol} for protocol in ("UDP", "TCP")]},
             ],
+        },
+    }
+
+
+def make_gang_policy(spec: ServerSpec, namespace: str, gang: Json) -> Json:
+    """The members of a gang may do everything with each other; it goes with the gang."""
+    labels = reservation_labels(spec.reservation_id, "gang")
+    metadata = make_metadata(gang_name(spec), namespace, labels)
+    metadata["ownerReferences"] = [reference_to(gang)]
+    members = {"matchLabels": {MANAGED_BY: FIELD_MANAGER, RESERVATION: spec.reservation_id}}
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": metadata,
+        "spec": {
+            "podSelector": members,
+            "policyTypes": ["Ingress", "Egress"],
+            "ingress": [{"from": [{"podSelector": members}]}],
+            "egress": [{"to": [{"podSelector": members}]}],
         },
     }
 

@@ -5,8 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpudev.adapters.kubernetes.config import KubernetesConfig, Reach
-from gpudev.adapters.kubernetes.labels import DEV_SERVER, HOST_KEY, NODE, PORT_SLOT, SLOTS, Json
+from gpudev.adapters.kubernetes.labels import (
+    DEV_SERVER,
+    HOST_KEY,
+    INCARNATION,
+    NODE,
+    PORT_SLOT,
+    RANK,
+    SLOTS,
+    Json,
+)
 from gpudev.adapters.kubernetes.manifests.environment import make_environment
+from gpudev.adapters.kubernetes.manifests.gang import gang_name
 from gpudev.adapters.kubernetes.manifests.metadata import make_metadata, reservation_labels
 from gpudev.adapters.kubernetes.manifests.resources import make_resources, memory_quantity, shared_memory
 from gpudev.adapters.kubernetes.manifests.security import (
@@ -40,6 +50,8 @@ class PodOrder:
     is_profiling: bool = False
     rank: int = 0
     """Which member it is."""
+    incarnation: str = ""
+    """Of the gang, if it is a member of one."""
 
     @property
     def name(self) -> str:
@@ -59,7 +71,7 @@ def make_pod(order: PodOrder) -> Json:
         SLOTS: str(gpu_type.slots_for(spec.gpus_per_node)),
     }
     metadata = make_metadata(order.name, config.namespace, labels)
-    metadata["annotations"] = {NODE: order.node, HOST_KEY: order.host_key}
+    metadata["annotations"] = {NODE: order.node, HOST_KEY: order.host_key, **_membership(order)}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -72,11 +84,17 @@ def make_pod(order: PodOrder) -> Json:
             "securityContext": make_pod_security(),
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
-            "restartPolicy": "Always",
+            # The others of a gang hold connections to what has ended, so it is not started again.
+            "restartPolicy": "Never" if spec.is_gang else "Always",
             "terminationGracePeriodSeconds": _GRACE_SECONDS,
             **_pull_secrets(config),
+            **({"hostname": order.name, "subdomain": gang_name(spec)} if spec.is_gang else {}),
         },
     }
+
+
+def _membership(order: PodOrder) -> Json:
+    return {RANK: str(order.rank), INCARNATION: order.incarnation} if order.spec.is_gang else {}
 
 
 def _make_container(order: PodOrder) -> Json:
@@ -87,7 +105,7 @@ def _make_container(order: PodOrder) -> Json:
         "image": spec.image or gpu_type.image or config.image,
         "imagePullPolicy": config.pull_policy.value,
         "command": ["/bin/sh", f"{STARTUP}/{START}"],
-        "env": make_environment(spec, order.secret, order.node),
+        "env": make_environment(spec, order.secret, order.rank),
         "ports": [{"name": "ssh", "containerPort": SSH_PORT}],
         "resources": make_resources(spec.share, gpu_type, spec.gpus_per_node),
         "securityContext": make_container_security(is_profiling=order.is_profiling),
@@ -103,6 +121,8 @@ def _volumes_of(order: PodOrder) -> Volumes:
         keys=order.secret,
         shared_memory=shared_memory(order.spec.share),
         workspace=memory_quantity(order.config.workspace_gib),
+        rank=order.rank,
+        is_gang=order.spec.is_gang,
     )
 
 

@@ -11,6 +11,10 @@ KEYS = "/etc/gpu-dev/keys"
 HOME = "/home/dev"
 WORKSPACE = "/workspace"
 
+GANG_KEY = "gang_key"
+GANG_HOSTS = "gang_hosts"
+"""The host keys of all members, as `known_hosts` has them."""
+
 _READABLE = 0o444
 _FOR_ROOT = 0o400
 
@@ -23,6 +27,8 @@ class Volumes:
     """Name of the Secret with the host key and the keys that are let in."""
     shared_memory: str
     workspace: str
+    rank: int = 0
+    is_gang: bool = False
 
 
 def make_volumes(volumes: Volumes) -> list[Json]:
@@ -31,7 +37,7 @@ def make_volumes(volumes: Volumes) -> list[Json]:
         {"name": "workspace", "emptyDir": {"sizeLimit": volumes.workspace}},
         {"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": volumes.shared_memory}},
         {"name": "startup", "configMap": {"name": volumes.startup, "defaultMode": _READABLE}},
-        {"name": "keys", "secret": {"secretName": volumes.keys, "items": _key_files()}},
+        {"name": "keys", "secret": {"secretName": volumes.keys, "items": _key_files(volumes)}},
     ]
 
 
@@ -45,8 +51,19 @@ def make_mounts() -> list[Json]:
     ]
 
 
-def _key_files() -> list[Json]:
+def host_key_name(rank: int) -> str:
+    """In the Secret, which has those of all members."""
+    return f"host_key.{rank}" if rank else "host_key"
+
+
+def _key_files(volumes: Volumes) -> list[Json]:
+    """A member has no other's host key, but the key that all of them log in with."""
+    shared = [
+        {"key": GANG_KEY, "path": GANG_KEY, "mode": _FOR_ROOT},
+        {"key": GANG_HOSTS, "path": GANG_HOSTS, "mode": _READABLE},
+    ]
     return [
-        {"key": "host_key", "path": "host_key", "mode": _FOR_ROOT},
+        {"key": host_key_name(volumes.rank), "path": "host_key", "mode": _FOR_ROOT},
         {"key": "authorized_keys", "path": "authorized_keys", "mode": _READABLE},
+        *(shared if volumes.is_gang else []),
     ]

@@ -12,9 +12,9 @@ if command -v apt-get > /dev/null; then
     apt-get update -qq
     apt-get install -qq -y --no-install-recommends openssh-server sudo > /dev/null
 elif command -v apk > /dev/null; then
-    apk add --quiet openssh-server sudo
+    apk add --quiet openssh-client openssh-server sudo
 elif command -v dnf > /dev/null; then
-    dnf install -q -y openssh-server sudo
+    dnf install -q -y openssh-clients openssh-server sudo
 else
     echo "The image has no SSH server, and no package manager to install one with." >&2
     exit 1

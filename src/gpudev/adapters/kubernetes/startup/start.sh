@@ -20,6 +20,8 @@ sh "$startup/account.sh"
 cp "$keys/authorized_keys" "$run/authorized_keys"
 chmod 644 "$run/authorized_keys"
 
+sh "$startup/gang.sh"
+
 # Sessions get the environment of the image and of the pod, and login shells its PATH.
 cp "$startup/sshd_config" "$run/sshd_config"
 sh "$startup/environment.sh" < /proc/self/environ >> "$run/sshd_config"

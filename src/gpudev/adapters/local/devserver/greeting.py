@@ -18,13 +18,22 @@ def compose_greeting(record: Record, account: Account, isolation: Isolation) -> 
             f"  GPUs       {_describe_gpus(record)}",
             *([f"  Gang       {_describe_gang(record)}"] if record.gang else []),
             f"  Length     {_describe_length(spec.duration)} from its start",
-            f"  Home       {account.home} stays on the host's disk; the next reservation has its own",
+            f"  Home       {_describe_home(record, account)}",
             f"  Scratch    {account.workspace} goes when the reservation ends",
             f"  Isolation  {isolation.sentence}",
             *(["  Root       There is no sudo here."] if isolation is Isolation.BUBBLEWRAP else []),
+            *([f"  Note       {spec.notice}"] if spec.notice else []),
             "",
         ]
     )
+
+
+def _describe_home(record: Record, account: Account) -> str:
+    home = record.home
+    if home is None:
+        return f"{account.home} is not kept as a disk; the next reservation has its own"
+    size = f"{home.size_gb} GB asked for, not enforced here"
+    return f'{account.home} is your disk "{home.disk_name}" ({size}); it outlives the reservation'
 
 
 def _describe_gpus(record: Record) -> str:

@@ -25,6 +25,7 @@ from gpudev.adapters.local.devserver.greeting import compose_greeting
 from gpudev.adapters.local.devserver.homes import prepare_home, prepare_workspace
 from gpudev.adapters.local.devserver.order import SERVING, OrderDescriptors, StartOrder
 from gpudev.adapters.local.devserver.sessions import SessionSettings
+from gpudev.adapters.local.disks.homes import find_home
 from gpudev.adapters.local.ending import end_server
 from gpudev.adapters.local.processes import linux
 from gpudev.adapters.local.processes.descendants import end_descendants
@@ -33,7 +34,7 @@ from gpudev.adapters.local.record import Record, ServerProcesses
 from gpudev.adapters.local.records import Records, ServerFiles
 from gpudev.adapters.local.sandbox.holder import Namespaces, enter_sandbox, start_holder
 from gpudev.adapters.local.sandbox.isolation import Isolation
-from gpudev.adapters.local.sandbox.sandbox import HOME, OWN_FILES, WORKSPACE, Sandbox, choose_user_id
+from gpudev.adapters.local.sandbox.sandbox import HOME, OWN_FILES, WORKSPACE, Sandbox, choose_owner
 from gpudev.domain.errors import Defect
 from gpudev.domain.server import LOGIN
 
@@ -54,7 +55,7 @@ def keep(order: StartOrder, descriptors: OrderDescriptors) -> int:
     record = files.find_record()
     if record is None:
         raise Defect(f"There is no record of the dev server {order.key}.")
-    home = records.home_of(order.key)
+    home = find_home(order.state_dir, record)
     if order.isolation is Isolation.BUBBLEWRAP:
         return _keep_sandboxed(order, descriptors, record, files, home)
     return _keep_plain(descriptors, record, files, home)
@@ -143,7 +144,7 @@ def _stop(_signal: int, _frame: object) -> None:
 def _plan_sandbox(order: StartOrder, record: Record, files: ServerFiles, home: Path) -> Sandbox:
     return Sandbox(
         name=record.name,
-        user_id=choose_user_id(record.id8),
+        user_id=choose_owner(home, record.id8),
         shell=choose_shell(),
         home=home,
         workspace=files.workspace,

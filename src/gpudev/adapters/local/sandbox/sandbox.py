@@ -60,6 +60,15 @@ def choose_user_id(id8: str) -> int:
     return _FIRST_HOST_USER | int(id8, 16) % _FIRST_HOST_USER
 
 
+def choose_owner(home: Path, id8: str) -> int:
+    """The user id of whoever owns the home already: a disk keeps its owner from server to server.
+
+    So nothing on it has to change hands, however big it is.
+    """
+    own = home.stat().st_uid if home.exists() else 0
+    return own if own >= _FIRST_HOST_USER else choose_user_id(id8)
+
+
 def sandbox_files(sandbox: Sandbox) -> Mapping[str, str]:
     """Files that differ in the sandbox: its user, its host name, and what else was asked for."""
     return {**_etc_files(sandbox), **sandbox.files}

@@ -38,3 +38,17 @@ SELECT pg_notify('gpu_dev_admission', $1);
 SELECT DISTINCT gpu_type FROM reservations
 WHERE cleaned_at IS NULL AND status IN ('pending', 'queued')
 ORDER BY gpu_type;
+
+-- Requests whose disk an earlier reservation has not given back, or that is still being made.
+-- name: list_disk_busy
+SELECT r.reservation_id
+FROM reservations r JOIN disks d USING (disk_id)
+WHERE r.gpu_type = $1 AND r.status IN ('pending', 'queued') AND d.state <> 'available';
+
+-- name: take_disk
+WITH taken AS (
+    UPDATE disks SET state = 'attaching', reservation_id = $2, version = version + 1, next_turn_at = $3
+    WHERE disk_id = $1 AND state = 'available'
+    RETURNING disk_id
+)
+SELECT true, pg_notify('gpu_dev_disk', disk_id::text) FROM taken;

@@ -1,11 +1,28 @@
 -- Admission hears of it first: it is what moves a new request, and signals arrive in this order.
+-- The disk is made if there is none of that name; its new version makes every decision stale that was made
+-- before it had been asked for. One that is only wished for is done without where a live reservation has it.
 -- name: submit
-WITH submitted AS (
+WITH wanted AS (
+    INSERT INTO disks (disk_id, user_id, name, size_gb, created_at, state)
+    SELECT $17, $2, $18, $19, $10, 'available'
+    WHERE $18::text IS NOT NULL
+      AND NOT ($20::text IS NOT NULL AND EXISTS (
+          SELECT FROM disks d JOIN reservations r USING (disk_id)
+          WHERE d.user_id = $2 AND d.name = $18 AND d.state NOT IN ('soft_deleted', 'purging', 'purged')
+            AND r.status IN ('pending', 'queued', 'preparing', 'active')))
+    ON CONFLICT (user_id, name) WHERE state NOT IN ('soft_deleted', 'purging', 'purged')
+    DO UPDATE SET version = disks.version + 1
+    RETURNING disk_id, name
+), submitted AS (
     INSERT INTO reservations (reservation_id, user_id, name, gpu_type, gpu_count, duration, env_vars,
                               ssh_public_keys, cli_version, created_at, status, detail, last_updated,
-                              next_turn_at, event_count, github_user, warning, node_count, image, start_at)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'pending', $11, $10, $10, 1, $12, $13, $15, $16, $17)
-    RETURNING reservation_id, gpu_type
+                              next_turn_at, event_count, github_user, warning, node_count, image, disk_id,
+                              disk_name, start_at)
+    SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'pending', $11, $10, $10, 1, $12,
+           CASE WHEN $18 IS NOT NULL AND w.disk_id IS NULL THEN concat_ws(' ', nullif($13, ''), $20) ELSE $13 END,
+           $15, $16, w.disk_id, coalesce(w.name, ''), $21::timestamptz
+    FROM (SELECT) one LEFT JOIN wanted w ON true
+    RETURNING reservation_id, gpu_type, disk_id, disk_name, warning
 ), told AS (
     INSERT INTO reservation_events (reservation_id, number, kind, message, at, elapsed)
     SELECT reservation_id, 1, 'submitted', $11, $10, interval '0' FROM submitted
@@ -14,7 +31,8 @@ WITH submitted AS (
     SELECT a.username, a.action, a.target, a.address, a.outcome, a.detail
     FROM submitted, jsonb_populate_recordset(NULL::audit_entries, $14) a
 )
-SELECT pgmq.send('gpu_reservations', jsonb_build_object('reservation_id', reservation_id)),
+SELECT disk_id, disk_name, warning,
+       pgmq.send('gpu_reservations', jsonb_build_object('reservation_id', reservation_id)),
        pg_notify('gpu_dev_admission', gpu_type),
        pg_notify('gpu_dev_messages', 'gpu_reservations')
 FROM submitted;
@@ -191,6 +209,9 @@ WITH changed AS (
         planned_nodes = CASE WHEN $4 IN ('pending', 'queued') THEN r.planned_nodes ELSE '{}' END,
         likely_from = CASE WHEN $4 IN ('pending', 'queued') THEN r.likely_from END,
         likely_to = CASE WHEN $4 IN ('pending', 'queued') THEN r.likely_to END,
+        ebs_volume_id = CASE WHEN $4 = 'active'
+                        THEN (SELECT d.ebs_volume_id FROM disks d WHERE d.disk_id = r.disk_id)
+                        ELSE r.ebs_volume_id END,
         other_members = $27, port_slot = $29, last_updated = $19::timestamptz,
         next_turn_at = CASE WHEN $16::timestamptz IS NULL THEN $19::timestamptz END,
         version = r.version + 1, event_count = r.event_count + 1,
@@ -214,8 +235,13 @@ WITH changed AS (
     UPDATE operations SET status = o.status, error = o.error, finished_at = $19::timestamptz
     FROM unnest($23::uuid[], $24::text[], $25::text[]) AS o (operation_id, status, error)
     WHERE operations.operation_id = o.operation_id AND EXISTS (SELECT FROM changed)
+), let_go AS (
+    UPDATE disks SET next_turn_at = $19::timestamptz FROM changed
+    WHERE disks.reservation_id = changed.reservation_id AND $4 NOT IN ('preparing', 'active')
+    RETURNING disks.disk_id
 )
 SELECT version,
+       (SELECT pg_notify('gpu_dev_disk', disk_id::text) FROM let_go),
        pg_notify('gpu_dev_event', reservation_id::text),
        CASE WHEN $3::uuid IS NULL THEN pg_notify('gpu_dev_turn', reservation_id::text) END,
        CASE WHEN $26::boolean THEN pg_notify('gpu_dev_admission', gpu_type) END

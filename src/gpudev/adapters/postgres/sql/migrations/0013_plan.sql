@@ -8,10 +8,10 @@ COMMENT ON COLUMN reservations.start_at IS 'Booked for this time; null: as soon 
 ALTER TABLE reservations
     DROP CONSTRAINT reservations_reason,
     ADD CONSTRAINT reservations_reason CHECK (reason IN (
-        'waiting_for_capacity', 'waiting_in_line', 'no_nodes', 'booked', 'placement_lost', 'time_is_up', 'went_idle',
-        'cancelled_by_user', 'cancelled_by_admin', 'start_failed', 'start_timed_out', 'start_stalled',
-        'queue_stalled', 'queued_too_long', 'server_failed', 'image_unavailable', 'pod_deleted', 'node_lost',
-        'evicted', 'out_of_memory', 'internal_error'));
+        'waiting_for_capacity', 'waiting_in_line', 'no_nodes', 'booked', 'disk_busy', 'placement_lost', 'time_is_up',
+        'went_idle', 'cancelled_by_user', 'cancelled_by_admin', 'start_failed', 'start_timed_out',
+        'start_stalled', 'queue_stalled', 'queued_too_long', 'server_failed', 'image_unavailable', 'pod_deleted',
+        'node_lost', 'evicted', 'out_of_memory', 'disk_failed', 'internal_error'));
 
 ALTER TABLE reservation_events
     DROP CONSTRAINT reservation_events_kind,
@@ -34,7 +34,7 @@ SELECT r.reservation_id, r.user_id, u.username, r.name, r.gpu_type, r.gpu_count,
        r.version, r.github_user, r.warning, r.node_count, r.other_members, r.warned_minutes, r.extension_error,
        r.oom_count, r.last_oom_at, r.told_notices, r.progress, r.progress_at, r.stale_since, r.driven_at,
        r.kept_until, r.idle_warned_at, r.idle_warning, r.usage_at, r.idle_since, r.idle_words, r.image,
-       r.port_slot, r.planned_nodes, r.start_at, r.likely_from, r.likely_to
+       r.port_slot, r.disk_id, r.disk_name, r.ebs_volume_id, r.planned_nodes, r.start_at, r.likely_from, r.likely_to
 FROM reservations r JOIN api_users u USING (user_id);
 
 CREATE OR REPLACE VIEW listed_rows AS
@@ -42,7 +42,7 @@ SELECT reservation_id, user_id, username, name, gpu_type, gpu_count, duration, c
        cli_version, node_name, node_ip, node_port, ssh_host_keys, queue_position, estimated_start_at, launched_at,
        expires_at, reservation_ended, last_updated, version, github_user, warning, node_count, other_members,
        warned_minutes, extension_error, oom_count, last_oom_at, kept_until, idle_warned_at, idle_warning,
-       start_at, likely_from, likely_to
+       disk_id, disk_name, ebs_volume_id, start_at, likely_from, likely_to
 FROM reservation_rows;
 
 -- The first promise to each request that had to wait, and when it started: what the next ones are told follows

@@ -1,0 +1,64 @@
+"""What is done inside a dev server that runs: telling its users something, and seeing whether they are there.
+
+Both are scripts of ours that are there since its start, run as the user. What they are told goes to their
+standard input, and nothing of it into a command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+import structlog
+
+from gpudev.adapters.kubernetes.client import KubernetesClient
+from gpudev.adapters.kubernetes.facts import PodFacts
+from gpudev.adapters.kubernetes.kinds import OwnKinds
+from gpudev.adapters.kubernetes.manifests.pod import CONTAINER
+from gpudev.adapters.kubernetes.manifests.volumes import STARTUP
+from gpudev.adapters.kubernetes.running import Ran
+from gpudev.adapters.kubernetes.usage import CpuTime, Gpus, Look, read_look, tell_usage
+from gpudev.domain.errors import Unavailable
+from gpudev.domain.idle import Usage
+from gpudev.domain.notices import Notice
+from gpudev.domain.server import LOGIN
+
+_log = structlog.get_logger(__name__)
+
+_NOTICES = "notices.sh"
+_USAGE = "usage.sh"
+_REMEMBERED = 10_000
+"""More than there are servers; those that were asked longest ago are gone."""
+
+
+class Inside:
+    def __init__(self, client: KubernetesClient, kinds: OwnKinds) -> None:
+        self._client = client
+        self._kinds = kinds
+        self._cpu_times: dict[str, CpuTime] = {}
+
+    async def tell(self, pod: PodFacts, notices: Iterable[Notice]) -> None:
+        lines = "".join(f"{notice.file_name}\n{notice.text}\n" for notice in notices)
+        ran = await self._run(pod, _NOTICES, f"{lines}\n")
+        if ran.code != 0:
+            # A home that is full, for example. Those who are there have seen it, and are not shown it again.
+            _log.warning("notices_not_kept", pod=pod.name, code=ran.code, error=ran.err)
+
+    async def measure(self, pod: PodFacts, gpus: Gpus, now: datetime) -> Usage:
+        """A server that says nothing is not idle: then nothing is known of it."""
+        try:
+            ran = await self._run(pod, _USAGE, "")
+        except Unavailable as error:
+            _log.warning("use_not_measured", pod=pod.name, error=error.message)
+            return tell_usage(Look(), None, gpus, now)
+        look = read_look(ran.out)
+        before = self._cpu_times.pop(pod.uid, None)
+        if look.cpu is not None:
+            self._cpu_times[pod.uid] = look.cpu
+        if len(self._cpu_times) > _REMEMBERED:
+            del self._cpu_times[next(iter(self._cpu_times))]
+        return tell_usage(look, before, gpus, now)
+
+    async def _run(self, pod: PodFacts, script: str, stdin: str) -> Ran:
+        command = ("su", "-s", "/bin/sh", LOGIN, "-c", f"exec sh {STARTUP}/{script}")
+        return await self._client.run(self._kinds.pods, pod.name, CONTAINER, command, stdin.encode())

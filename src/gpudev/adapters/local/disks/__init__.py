@@ -1,0 +1,1 @@
+"""Disks of one machine: volumes and snapshots as directories."""

@@ -1,0 +1,193 @@
+"""The directories of volumes and snapshots, and what is written down about each.
+
+    <state_dir>/disks/volumes/<volume_id>/volume.json      whose it is, and how big it was asked for
+                                          home/            /home/dev of whoever has it; made at the first use
+    <state_dir>/disks/snapshots/<snapshot_id>/snapshot.json
+                                              home/        the copy
+
+A directory appears whole, by a rename, and goes the same way.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+from uuid import uuid4
+
+from gpudev.adapters.local.trees import copy_tree, remove_tree, sync_tree
+from gpudev.domain.disk import DiskId, SnapshotId, VolumeId
+from gpudev.domain.volume import DiskTags, ObservedSnapshot, ObservedVolume, SnapshotPhase
+
+_MAKING = ".making-"
+_LEAVING = ".leaving-"
+_T = TypeVar("_T")
+
+
+def home_of_volume(state_dir: Path, volume_id: VolumeId) -> Path:
+    return state_dir / "disks" / "volumes" / volume_id / "home"
+
+
+@dataclass(frozen=True, slots=True)
+class DiskFolders:
+    state_dir: Path
+    durable: bool = True
+    """Whether to wait until everything is on the disk; tests that lose no power need not."""
+
+    @property
+    def volumes(self) -> Path:
+        return self.state_dir / "disks" / "volumes"
+
+    @property
+    def snapshots(self) -> Path:
+        return self.state_dir / "disks" / "snapshots"
+
+    def prepare(self) -> None:
+        """Make the directories, and remove what an earlier owner was making or removing."""
+        for folder in (self.volumes, self.snapshots):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for leftover in (*folder.glob(f"{_MAKING}*"), *folder.glob(f"{_LEAVING}*")):
+                remove_tree(leftover)
+
+    def list_volumes(self) -> tuple[ObservedVolume, ...]:
+        return tuple(_read_all(self.volumes, "volume.json", volume_from))
+
+    def list_snapshots(self) -> tuple[ObservedSnapshot, ...]:
+        return tuple(_read_all(self.snapshots, "snapshot.json", snapshot_from))
+
+    def make_volume(self, volume: ObservedVolume) -> None:
+        source = volume.source_snapshot_id
+        content = self.snapshots / source / "home" if source else None
+        if source and not (self.snapshots / source).is_dir():
+            raise FileNotFoundError(f"Snapshot {source} is not there.")
+        self._make(self.volumes / volume.volume_id, "volume.json", volume, content)
+
+    def make_snapshot(self, snapshot: ObservedSnapshot) -> None:
+        volume = self.volumes / snapshot.volume_id
+        if not volume.is_dir():
+            raise FileNotFoundError(f"Volume {snapshot.volume_id} is not there.")
+        self._make(self.snapshots / snapshot.snapshot_id, "snapshot.json", snapshot, volume / "home")
+
+    def tag_volume(self, volume_id: VolumeId, tags: DiskTags) -> None:
+        self._change(self.volumes / volume_id / "volume.json", volume_from, tags=tags)
+
+    def tag_snapshot(self, snapshot_id: SnapshotId, tags: DiskTags) -> None:
+        self._change(self.snapshots / snapshot_id / "snapshot.json", snapshot_from, tags=tags)
+
+    def grow(self, volume_id: VolumeId, size_gb: int) -> None:
+        self._change(self.volumes / volume_id / "volume.json", volume_from, size_gb=size_gb)
+
+    def remove_volume(self, volume_id: VolumeId) -> None:
+        _remove(self.volumes / volume_id)
+
+    def remove_snapshot(self, snapshot_id: SnapshotId) -> None:
+        _remove(self.snapshots / snapshot_id)
+
+    def _make(self, target: Path, note: str, about: Any, content: Path | None) -> None:
+        if target.is_dir():
+            return
+        making = target.with_name(f"{_MAKING}{target.name}-{uuid4().hex}")
+        making.mkdir(mode=0o700)
+        try:
+            if content is not None and content.is_dir():
+                copy_tree(content, making / "home")
+            (making / note).write_text(json.dumps(_to_json(about)), encoding="utf-8")
+            if self.durable:
+                sync_tree(making)
+            making.rename(target)
+        except OSError:
+            remove_tree(making)
+            raise
+        self._sync(target.parent)
+
+    def _change(self, path: Path, read: Callable[[Any], Any], **changes: object) -> None:
+        """Replace what is written down about one that is there."""
+        changed = replace(read(json.loads(path.read_text(encoding="utf-8"))), **changes)
+        fresh = path.with_name(f".{path.name}.{uuid4().hex}")
+        with fresh.open("w", encoding="utf-8") as file:
+            json.dump(_to_json(changed), file)
+            file.flush()
+            if self.durable:
+                os.fsync(file.fileno())
+        fresh.replace(path)
+        self._sync(path.parent)
+
+    def _sync(self, directory: Path) -> None:
+        if not self.durable:
+            return
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _read_all(folder: Path, note: str, read: Callable[[Any], _T]) -> Iterator[_T]:
+    if not folder.is_dir():
+        return
+    for entry in sorted(folder.iterdir()):
+        if entry.name.startswith("."):
+            continue
+        try:
+            text = (entry / note).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            # Removed since it was listed.
+            continue
+        yield read(json.loads(text))
+
+
+def _remove(folder: Path) -> None:
+    leaving = folder.with_name(f"{_LEAVING}{folder.name}-{uuid4().hex}")
+    try:
+        folder.rename(leaving)
+    except FileNotFoundError:
+        return
+    remove_tree(leaving)
+
+
+def _to_json(about: Any) -> dict[str, Any]:
+    return {name: _time_to_json(value) for name, value in asdict(about).items()}
+
+
+def _time_to_json(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _time_to_json(each) for name, each in value.items()}
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def volume_from(value: dict[str, Any]) -> ObservedVolume:
+    return ObservedVolume(
+        volume_id=VolumeId(value["volume_id"]),
+        tags=_tags_from(value["tags"]),
+        size_gb=value["size_gb"],
+        created_at=datetime.fromisoformat(value["created_at"]),
+        source_snapshot_id=SnapshotId(value["source_snapshot_id"]) if value["source_snapshot_id"] else None,
+    )
+
+
+def snapshot_from(value: dict[str, Any]) -> ObservedSnapshot:
+    return ObservedSnapshot(
+        snapshot_id=SnapshotId(value["snapshot_id"]),
+        volume_id=VolumeId(value["volume_id"]),
+        tags=_tags_from(value["tags"]),
+        phase=SnapshotPhase.COMPLETED,
+        started_at=datetime.fromisoformat(value["started_at"]),
+        size_gb=value["size_gb"],
+        token=value["token"],
+    )
+
+
+def _tags_from(value: dict[str, Any] | None) -> DiskTags | None:
+    if value is None:
+        return None
+    date = value["delete_date"]
+    return DiskTags(
+        username=value["username"],
+        disk_name=value["disk_name"],
+        disk_id=DiskId(value["disk_id"]) if value["disk_id"] else None,
+        delete_date=datetime.fromisoformat(date) if date else None,
+    )

@@ -1,0 +1,137 @@
+"""Reconciliation's side of the rows of disks."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import astuple, fields
+from datetime import datetime, timedelta
+from typing import assert_never
+
+import asyncpg
+
+from gpudev.adapters.postgres.disk_rows import disk_from
+from gpudev.adapters.postgres.disks import keep_snapshots
+from gpudev.adapters.postgres.pool import Connection, Database, connect
+from gpudev.adapters.postgres.queries import load_queries
+from gpudev.domain.disk import DiskId
+from gpudev.domain.errors import Conflict
+from gpudev.domain.plans.reconciliation import Change, ImportDisk, LedgerRow, Statistics, SyncDisk
+from gpudev.domain.volume import ObservedVolume
+from gpudev.ports.ledger import StoredReconciliation
+
+_SQL = load_queries("disk_ledger")
+_KEPT_FOR = timedelta(days=30)
+
+
+class PostgresDiskLedger:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    @asynccontextmanager
+    async def lock(self) -> AsyncIterator[bool]:
+        """By a connection outside the pool: no transaction stays open while the storage is asked."""
+        connection = await connect(self._database.dsn)
+        try:
+            yield bool(await connection.fetchval(_SQL["try_lock"]))
+        finally:
+            await connection.close()
+
+    async def list_rows(self) -> tuple[LedgerRow, ...]:
+        rows = await self._database.fetch(_SQL["list_rows"])
+        return tuple(
+            LedgerRow(disk_from(row), row["has_pending_snapshot"], row["is_holder_clean"]) for row in rows
+        )
+
+    async def apply(self, change: Change, now: datetime) -> bool:
+        try:
+            async with self._database.transaction() as connection:
+                match change:
+                    case ImportDisk():
+                        return await _import(connection, change, now)
+                    case SyncDisk():
+                        return await _sync(connection, change, now)
+                    case other:
+                        assert_never(other)
+        except asyncpg.IntegrityConstraintViolationError as error:
+            raise Conflict(f"The database does not allow it: {error}", code="disk_not_reconciled") from error
+
+    async def save(self, done: StoredReconciliation) -> None:
+        await self._database.execute(
+            _SQL["save"], done.at, done.reconciled_by, *astuple(done.statistics), list(done.remarks)
+        )
+        await self._database.execute(_SQL["forget_old"], done.at - _KEPT_FOR)
+
+    async def find_last(self) -> StoredReconciliation | None:
+        row = await self._database.fetch_row(_SQL["find_last"])
+        if row is None:
+            return None
+        statistics = Statistics(**{field.name: row[field.name] for field in fields(Statistics)})
+        return StoredReconciliation(row["at"], row["reconciled_by"], statistics, tuple(row["remarks"]))
+
+
+async def _import(connection: Connection, change: ImportDisk, now: datetime) -> bool:
+    volume, facts = change.volume, change.snapshots
+    if volume.tags is None:
+        return False
+    disk_id = _id_for(volume)
+    imported = await connection.fetchval(
+        _SQL["import"],
+        disk_id,
+        volume.tags.username,
+        volume.tags.disk_name,
+        volume.size_gb,
+        volume.created_at,
+        volume.volume_id,
+        volume.zone,
+        bool(volume.attached_to),
+        facts.is_pending if facts else False,
+        len(facts.completed) if facts else 0,
+        facts.completed[0].started_at if facts and facts.completed else None,
+        now,
+        f"Volume {volume.volume_id} was found without a row.",
+    )
+    if imported is None and not await connection.fetchval(_SQL["has_user"], volume.tags.username):
+        raise Conflict(
+            f"Volume {volume.volume_id} belongs to {volume.tags.username}, who has never logged in here.",
+            hint="It is taken in by the first reconciliation after that.",
+            code="disk_of_unknown_user",
+        )
+    if imported is not None and facts is not None:
+        await keep_snapshots(connection, disk_id, facts.completed, now)
+    return imported is not None
+
+
+async def _sync(connection: Connection, change: SyncDisk, now: datetime) -> bool:
+    after = change.after
+    synced = await connection.fetchval(
+        _SQL["sync"],
+        after.id,
+        change.before.version,
+        after.state,
+        after.reservation_id,
+        after.volume_id,
+        after.zone,
+        after.size_gb,
+        after.is_dirty,
+        after.is_attached,
+        change.has_pending_snapshot,
+        after.snapshot_number,
+        after.snapshot_count,
+        after.last_snapshot_at,
+        now,
+        "Brought in line with the storage.",
+    )
+    if synced is not None and change.snapshots is not None:
+        await keep_snapshots(connection, after.id, change.snapshots, now)
+    return synced is not None
+
+
+def _id_for(volume: ObservedVolume) -> DiskId:
+    """The id that the volume had before its row was lost, if it says one."""
+    tagged = volume.tags.disk_id if volume.tags else None
+    try:
+        return DiskId(str(uuid.UUID(tagged or "")))
+    except ValueError:
+        return DiskId(str(uuid.uuid4()))

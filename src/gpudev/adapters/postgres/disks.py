@@ -1,0 +1,207 @@
+"""Disks, their operations and the leases that controllers work under."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import asyncpg
+
+from gpudev.adapters.postgres.audit import audit_rows
+from gpudev.adapters.postgres.disk_rows import (
+    claim_from,
+    content_from,
+    disk_from,
+    event_from,
+    operation_from,
+    record_values,
+    snapshot_from,
+)
+from gpudev.adapters.postgres.pool import Connection, Database
+from gpudev.adapters.postgres.queries import load_queries
+from gpudev.domain.audit import AuditEntry
+from gpudev.domain.disk import Disk, DiskEvent, DiskId, DiskOperation, SnapshotId
+from gpudev.domain.errors import Conflict, NotFound, Stale
+from gpudev.domain.names import OperationId, UserId
+from gpudev.domain.plans.disk_actions import RecordDisk
+from gpudev.domain.volume import ObservedSnapshot
+from gpudev.ports.disks import DiskClaim, StoredContent, StoredDiskOperation, StoredSnapshot
+
+_SQL = load_queries("disks")
+
+
+class PostgresDisks:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        # One token a process: what this process leased before its last word was lost, it may lease again.
+        self._token = str(uuid.uuid4())
+
+    async def find(self, user_id: UserId, name: str, *, is_deleted: bool = False) -> Disk | None:
+        row = await self._database.fetch_row(_SQL["find"], user_id, name, is_deleted)
+        return disk_from(row) if row else None
+
+    async def get(self, disk_id: DiskId) -> Disk:
+        row = await self._database.fetch_row(_SQL["get"], disk_id)
+        if row is None:
+            raise NotFound(f"Disk {disk_id} was not found.")
+        return disk_from(row)
+
+    async def list_of(self, user_id: UserId, *, is_deleted: bool = False) -> tuple[Disk, ...]:
+        return tuple(map(disk_from, await self._database.fetch(_SQL["list_of"], user_id, is_deleted)))
+
+    async def create(self, disk: Disk, operation: DiskOperation, audit: Sequence[AuditEntry] = ()) -> None:
+        async with self._database.transaction() as connection:
+            await _insert(connection, disk)
+            await _request(connection, disk.id, operation, audit)
+
+    async def request(
+        self, record: RecordDisk, operation: DiskOperation, audit: Sequence[AuditEntry] = ()
+    ) -> Disk:
+        async with self._database.transaction() as connection:
+            after = await _write(connection, record, None)
+            await _request(connection, after.id, operation, audit)
+        return after
+
+    async def clone(
+        self,
+        copy: Disk,
+        source: RecordDisk | None,
+        operation: DiskOperation,
+        audit: Sequence[AuditEntry] = (),
+    ) -> None:
+        async with self._database.transaction() as connection:
+            if source is not None:
+                await _write(connection, source, None)
+            await _insert(connection, copy)
+            await _request(connection, copy.id, operation, audit)
+
+    async def claim(self, disk_id: DiskId, lease: timedelta) -> DiskClaim | None:
+        row = await self._database.fetch_row(_SQL["claim"], disk_id, self._token, lease)
+        return claim_from(row, self._token) if row else None
+
+    async def record(self, claim: DiskClaim, record: RecordDisk) -> Disk:
+        async with self._database.transaction() as connection:
+            return await _write(connection, record, claim.token)
+
+    async def release(self, claim: DiskClaim, version: int, next_turn_at: datetime | None) -> None:
+        await self._database.execute(_SQL["release"], claim.disk.id, claim.token, version, next_turn_at)
+
+    async def postpone(self, claim: DiskClaim, next_turn_at: datetime) -> None:
+        await self._database.execute(_SQL["postpone"], claim.disk.id, claim.token, next_turn_at)
+
+    async def count_defect(self, claim: DiskClaim, next_turn_at: datetime) -> None:
+        await self._database.execute(_SQL["count_defect"], claim.disk.id, claim.token, next_turn_at)
+
+    async def bury(self, claim: DiskClaim, record: RecordDisk) -> None:
+        async with self._database.transaction() as connection:
+            after = await _write(connection, record, claim.token)
+            await connection.execute(_SQL["put_with_dead_letters"], after.id)
+            await connection.execute(_SQL["release"], after.id, claim.token, after.version, None)
+
+    async def take_over(self, now: datetime) -> None:
+        await self._database.execute(_SQL["take_over"], now)
+
+    async def list_due(self, now: datetime, limit: int) -> tuple[DiskId, ...]:
+        rows = await self._database.fetch(_SQL["list_due"], now, limit)
+        return tuple(DiskId(str(row["disk_id"])) for row in rows)
+
+    async def find_next_turn(self, after: datetime) -> datetime | None:
+        next_turn: datetime | None = await self._database.fetch_value(_SQL["find_next_turn"], after)
+        return next_turn
+
+    async def list_stuck(self) -> tuple[Disk, ...]:
+        return tuple(map(disk_from, await self._database.fetch(_SQL["list_stuck"])))
+
+    async def list_snapshots(self, disk_id: DiskId) -> tuple[StoredSnapshot, ...]:
+        return tuple(map(snapshot_from, await self._database.fetch(_SQL["list_snapshots"], disk_id)))
+
+    async def find_content(self, disk_id: DiskId) -> StoredContent | None:
+        row = await self._database.fetch_row(_SQL["find_content"], disk_id)
+        return content_from(row) if row else None
+
+    async def keep_listing(
+        self, snapshot_id: SnapshotId, text: str | None, address: str | None, used_bytes: int
+    ) -> None:
+        await self._database.execute(_SQL["keep_listing"], snapshot_id, text, address, used_bytes)
+
+    async def list_events(self, disk_id: DiskId) -> tuple[DiskEvent, ...]:
+        return tuple(map(event_from, await self._database.fetch(_SQL["list_events"], disk_id)))
+
+    async def get_operation(self, operation_id: OperationId, user_id: UserId | None) -> StoredDiskOperation:
+        row = await self._database.fetch_row(_SQL["get_operation"], operation_id, user_id)
+        if row is None:
+            raise NotFound(f"Operation {operation_id} was not found.")
+        return operation_from(row)
+
+
+async def _insert(connection: Connection, disk: Disk) -> None:
+    try:
+        await connection.execute(
+            _SQL["create"],
+            disk.id,
+            disk.user_id,
+            disk.name,
+            disk.size_gb,
+            disk.created_at,
+            disk.state,
+            disk.zone,
+            disk.source_disk_id,
+            disk.source_snapshot_id,
+        )
+    except asyncpg.UniqueViolationError as error:
+        raise _taken(disk.name) from error
+
+
+async def _write(connection: Connection, record: RecordDisk, lease_token: str | None) -> Disk:
+    """Change, event, outcomes and snapshots; the disk as it is then."""
+    try:
+        version = await connection.fetchval(_SQL["record"], *record_values(record, lease_token))
+    except asyncpg.UniqueViolationError as error:
+        raise _taken(record.after.name) from error
+    if version is None:
+        raise Stale(f'Disk "{record.before.name}" was changed by somebody else.')
+    if record.snapshots is not None:
+        await keep_snapshots(connection, record.after.id, record.snapshots, record.at)
+    return replace(record.after, version=version)
+
+
+async def keep_snapshots(
+    connection: Connection, disk_id: DiskId, snapshots: Sequence[ObservedSnapshot], now: datetime
+) -> None:
+    """All there are; the newest comes first, and copies that wait for one get it."""
+    ids = [each.snapshot_id for each in snapshots]
+    await connection.execute(
+        _SQL["keep_snapshots"],
+        disk_id,
+        ids,
+        [each.volume_id for each in snapshots],
+        [each.started_at for each in snapshots],
+        [each.size_gb for each in snapshots],
+    )
+    await connection.execute(_SQL["forget_snapshots"], disk_id, ids, now)
+    if ids:
+        await connection.execute(_SQL["give_to_copies"], disk_id, ids[0], now)
+
+
+async def _request(
+    connection: Connection, disk_id: DiskId, operation: DiskOperation, audit: Sequence[AuditEntry]
+) -> None:
+    await connection.execute(
+        _SQL["request"],
+        operation.operation_id,
+        disk_id,
+        operation.kind,
+        operation.size_gb,
+        operation.requested_at,
+        audit_rows(audit),
+    )
+
+
+def _taken(name: str) -> Conflict:
+    return Conflict(
+        f'You have a disk with the name "{name}" already.',
+        hint="Choose another name; yours are listed by: gpu-dev disk list",
+        code="disk_exists",
+    )

@@ -1,0 +1,53 @@
+-- Held by a connection of its own, and gone with it.
+-- name: try_lock
+SELECT pg_try_advisory_lock(hashtext('gpu-dev disk reconciliation'));
+
+-- name: list_rows
+SELECT d.*, r.reservation_id IS NULL OR r.cleaned_at IS NOT NULL AS is_holder_clean
+FROM disk_rows d LEFT JOIN reservations r ON r.reservation_id = d.reservation_id
+ORDER BY d.disk_id;
+
+-- name: import
+WITH imported AS (
+    INSERT INTO disks (disk_id, user_id, name, size_gb, created_at, state, ebs_volume_id, zone, is_dirty,
+                       is_attached, has_pending_snapshot, snapshot_count, last_snapshot_at, next_turn_at,
+                       event_count)
+    SELECT $1, u.user_id, $3, $4, $5, 'available', $6, $7, true, $8, $9, $10, $11, $12, 1
+    FROM api_users u WHERE u.username = $2
+    ON CONFLICT (disk_id) DO NOTHING
+    RETURNING disk_id
+), told AS (
+    INSERT INTO disk_events (disk_id, number, kind, message, at)
+    SELECT disk_id, 1, 'imported', $13, $12 FROM imported
+)
+SELECT disk_id, pg_notify('gpu_dev_disk', disk_id::text) FROM imported;
+
+-- name: has_user
+SELECT EXISTS (SELECT FROM api_users WHERE username = $1);
+
+-- What a reconciliation may write; deletion, operations, last use and listing are not its business.
+-- name: sync
+WITH changed AS (
+    UPDATE disks
+    SET state = $3, reservation_id = $4, ebs_volume_id = $5, zone = $6, size_gb = $7, is_dirty = $8,
+        is_attached = $9, has_pending_snapshot = $10, snapshot_number = $11, snapshot_count = $12,
+        last_snapshot_at = $13, version = version + 1, event_count = event_count + 1,
+        next_turn_at = CASE WHEN state <> $3 THEN $14 ELSE next_turn_at END
+    WHERE disk_id = $1 AND version = $2
+    RETURNING disk_id, event_count
+), told AS (
+    INSERT INTO disk_events (disk_id, number, kind, message, at)
+    SELECT disk_id, event_count, 'synced', $15, $14 FROM changed
+)
+SELECT disk_id, pg_notify('gpu_dev_disk', disk_id::text) FROM changed;
+
+-- name: save
+INSERT INTO disk_reconciliations (at, reconciled_by, aws_volumes, db_records, synced, updated, created, errors,
+                                  orphaned_db_active, orphaned_db_deleted, remarks)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11);
+
+-- name: forget_old
+DELETE FROM disk_reconciliations WHERE at < $1;
+
+-- name: find_last
+SELECT * FROM disk_reconciliations ORDER BY number DESC LIMIT 1;

@@ -1,0 +1,171 @@
+-- name: find
+SELECT * FROM disk_rows
+WHERE user_id = $1 AND name = $2 AND (state IN ('soft_deleted', 'purging', 'purged')) = $3
+ORDER BY deleted_at DESC NULLS LAST
+LIMIT 1;
+
+-- name: get
+SELECT * FROM disk_rows WHERE disk_id = $1;
+
+-- name: list_of
+SELECT * FROM disk_rows
+WHERE user_id = $1 AND state <> 'purged' AND (state IN ('soft_deleted', 'purging')) = $2
+ORDER BY name, created_at;
+
+-- name: list_stuck
+SELECT * FROM disk_rows WHERE problem <> '' AND state <> 'purged' ORDER BY username, name;
+
+-- name: create
+INSERT INTO disks (disk_id, user_id, name, size_gb, created_at, state, zone, source_disk_id,
+                   source_snapshot_id, next_turn_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $5);
+
+-- name: request
+WITH noted AS (
+    UPDATE disks SET operation_id = $1, operation_status = 'requested', operation_error = '', next_turn_at = $5
+    WHERE disk_id = $2
+    RETURNING disk_id
+), requested AS (
+    INSERT INTO disk_operations (operation_id, disk_id, kind, size_gb, requested_at)
+    SELECT $1, disk_id, $3, $4, $5 FROM noted
+), audited AS (
+    INSERT INTO audit_entries (username, action, target, address, outcome, detail)
+    SELECT a.username, a.action, a.target, a.address, a.outcome, a.detail
+    FROM noted, jsonb_populate_recordset(NULL::audit_entries, $6) a
+)
+SELECT pgmq.send('disk_operations', jsonb_build_object('disk_id', disk_id)),
+       pg_notify('gpu_dev_messages', 'disk_operations')
+FROM noted;
+
+-- The row, its operations and what copies need of it, in the snapshot of one statement: an operation that comes in
+-- between has bumped the version, so that the write of this turn finds itself stale.
+-- name: claim
+WITH claimed AS (
+    UPDATE disks SET lease_token = $2, lease_until = clock_timestamp() + $3::interval
+    WHERE disk_id = $1
+      AND (lease_until IS NULL OR lease_until <= clock_timestamp() OR lease_token = $2)
+    RETURNING disk_id, defects
+)
+SELECT d.*, claimed.defects,
+       ARRAY(SELECT o.operation_id FROM disk_operations o
+             WHERE o.disk_id = $1 AND o.status = 'requested' ORDER BY o.requested_at) AS operation_ids,
+       ARRAY(SELECT o.kind FROM disk_operations o
+             WHERE o.disk_id = $1 AND o.status = 'requested' ORDER BY o.requested_at) AS operation_kinds,
+       ARRAY(SELECT o.requested_at FROM disk_operations o
+             WHERE o.disk_id = $1 AND o.status = 'requested' ORDER BY o.requested_at) AS operation_times,
+       ARRAY(SELECT o.size_gb FROM disk_operations o
+             WHERE o.disk_id = $1 AND o.status = 'requested' ORDER BY o.requested_at) AS operation_sizes,
+       ARRAY(SELECT c.source_snapshot_id FROM disks c
+             WHERE c.source_disk_id = $1 AND c.source_snapshot_id IS NOT NULL AND c.state = 'creating')
+           AS wanted_snapshots
+FROM claimed JOIN disk_rows d USING (disk_id);
+
+-- The guarded write: nothing happens unless the row is still the one that was read, and, where a lease
+-- is given, still leased by the writer. Whoever waits for the disk hears of it.
+-- name: record
+WITH changed AS (
+    UPDATE disks
+    SET state = $4, name = $5, size_gb = $6, reservation_id = $7, ebs_volume_id = $8, zone = $9,
+        source_disk_id = $10, source_snapshot_id = $11, is_dirty = $12, snapshot_number = $13,
+        snapshot_count = $14, last_snapshot_at = $15, last_used = $16, released_at = $17, deleted_at = $18,
+        delete_date = $19, problem = $20, next_turn_at = $21, is_attached = is_attached AND $4 <> 'available',
+        version = version + 1, event_count = event_count + ($22::text IS NOT NULL)::integer,
+        operation_status = CASE WHEN operation_id = ANY ($24::uuid[]) THEN ($25::text[])[1] ELSE operation_status END,
+        operation_error = CASE WHEN operation_id = ANY ($24::uuid[]) THEN ($26::text[])[1] ELSE operation_error END
+    WHERE disk_id = $1 AND version = $2 AND ($3::uuid IS NULL OR lease_token = $3)
+    RETURNING disk_id, version, event_count
+), told AS (
+    INSERT INTO disk_events (disk_id, number, kind, message, at)
+    SELECT disk_id, event_count, $22, $23, $21 FROM changed WHERE $22::text IS NOT NULL
+), settled AS (
+    UPDATE disk_operations SET status = o.status, error = o.error, finished_at = $21::timestamptz
+    FROM unnest($24::uuid[], $25::text[], $26::text[]) AS o (operation_id, status, error)
+    WHERE disk_operations.operation_id = o.operation_id AND EXISTS (SELECT FROM changed)
+)
+SELECT version,
+       CASE WHEN $3::uuid IS NULL THEN pg_notify('gpu_dev_disk', disk_id::text) END,
+       CASE WHEN $27::boolean THEN pg_notify('gpu_dev_turn', $7::uuid::text) END,
+       (SELECT pg_notify('gpu_dev_admission', r.gpu_type) FROM reservations r
+        WHERE $28::boolean AND r.disk_id = $1 AND r.status IN ('pending', 'queued'))
+FROM changed;
+
+-- name: keep_snapshots
+INSERT INTO snapshots (snapshot_id, disk_id, ebs_volume_id, started_at, size_gb)
+SELECT s.snapshot_id, $1, s.ebs_volume_id, s.started_at, s.size_gb
+FROM unnest($2::text[], $3::text[], $4::timestamptz[], $5::integer[])
+    AS s (snapshot_id, ebs_volume_id, started_at, size_gb)
+ON CONFLICT (snapshot_id) DO UPDATE SET deleted_at = NULL WHERE snapshots.deleted_at IS NOT NULL;
+
+-- name: forget_snapshots
+UPDATE snapshots SET deleted_at = $3
+WHERE disk_id = $1 AND deleted_at IS NULL AND snapshot_id <> ALL ($2::text[]);
+
+-- Copies that waited for a snapshot of this disk are told which one it is.
+-- name: give_to_copies
+WITH given AS (
+    UPDATE disks SET source_snapshot_id = $2, version = version + 1, next_turn_at = $3
+    WHERE source_disk_id = $1 AND source_snapshot_id IS NULL AND state = 'creating'
+    RETURNING disk_id
+)
+SELECT pg_notify('gpu_dev_disk', disk_id::text) FROM given;
+
+-- name: release
+UPDATE disks
+SET lease_token = NULL, lease_until = NULL, defects = 0,
+    next_turn_at = CASE WHEN version = $3 THEN $4 ELSE next_turn_at END
+WHERE disk_id = $1 AND lease_token = $2;
+
+-- name: postpone
+UPDATE disks SET lease_token = NULL, lease_until = NULL, next_turn_at = $3
+WHERE disk_id = $1 AND lease_token = $2;
+
+-- name: count_defect
+UPDATE disks SET lease_token = NULL, lease_until = NULL, defects = defects + 1, next_turn_at = $3
+WHERE disk_id = $1 AND lease_token = $2;
+
+-- name: put_with_dead_letters
+SELECT pgmq.send('disk_operations_dead', jsonb_build_object('disk_id', $1::uuid)),
+       ARRAY(SELECT pgmq.archive('disk_operations', ARRAY(
+           SELECT msg_id FROM pgmq.q_disk_operations WHERE message ->> 'disk_id' = $1::uuid::text)));
+
+-- For a controller that knows itself to be the only one: no lease is anybody's.
+-- name: take_over
+UPDATE disks SET lease_token = NULL, lease_until = NULL, next_turn_at = least(next_turn_at, $1)
+WHERE state NOT IN ('available', 'soft_deleted', 'purged') OR lease_token IS NOT NULL;
+
+-- name: list_due
+SELECT disk_id FROM disks
+WHERE next_turn_at <= $1 AND (lease_until IS NULL OR lease_until <= clock_timestamp())
+ORDER BY next_turn_at
+LIMIT $2;
+
+-- name: find_next_turn
+SELECT min(greatest(next_turn_at, lease_until)) FROM disks
+WHERE next_turn_at IS NOT NULL AND greatest(next_turn_at, lease_until) > $1;
+
+-- name: list_snapshots
+SELECT snapshot_id, ebs_volume_id, started_at, size_gb, used_bytes FROM snapshots
+WHERE disk_id = $1 AND deleted_at IS NULL
+ORDER BY started_at DESC;
+
+-- name: find_content
+SELECT snapshot_id, started_at, content, content_s3 FROM snapshots
+WHERE disk_id = $1 AND deleted_at IS NULL
+ORDER BY started_at DESC
+LIMIT 1;
+
+-- name: keep_listing
+WITH kept AS (
+    UPDATE snapshots SET content = $2, content_s3 = $3, used_bytes = $4 WHERE snapshot_id = $1
+    RETURNING disk_id
+)
+UPDATE disks SET latest_snapshot_content_s3 = $3 FROM kept WHERE disks.disk_id = kept.disk_id;
+
+-- name: list_events
+SELECT number, kind, message, at FROM disk_events WHERE disk_id = $1 ORDER BY number;
+
+-- name: get_operation
+SELECT o.operation_id, o.disk_id, d.name, o.kind, o.status, o.error, o.requested_at, o.finished_at,
+       d.is_deleted, d.delete_date
+FROM disk_operations o JOIN disks d USING (disk_id)
+WHERE o.operation_id = $1 AND ($2::integer IS NULL OR d.user_id = $2);

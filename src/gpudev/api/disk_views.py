@@ -1,0 +1,85 @@
+"""Disks of the rules as disks of the wire."""
+
+from __future__ import annotations
+
+from gpudev.domain.disk import Disk, DiskOperation
+from gpudev.domain.operations import OperationStatus
+from gpudev.ports.disks import StoredDiskOperation, StoredSnapshot
+from gpudev.wire.disks import DiskActionResponse, DiskInfo, DiskOperationDetail, SnapshotInfo
+from gpudev.wire.jobs import OperationDetail
+
+_GB = 1_000_000_000
+_MB = 1_000_000
+
+
+def disk_info(disk: Disk, snapshots: tuple[StoredSnapshot, ...] = ()) -> DiskInfo:
+    used = snapshots[0].used_bytes if snapshots else None
+    return DiskInfo(
+        disk_name=disk.name,
+        user_id=disk.username,
+        size_gb=disk.size_gb,
+        created_at=disk.created_at,
+        in_use=disk.in_use,
+        is_backing_up=disk.is_backing_up,
+        is_deleted=disk.is_deleted,
+        snapshot_count=disk.snapshot_count,
+        state=disk.state,
+        disk_size=_describe_size(used) if used is not None else None,
+        last_used=disk.last_used,
+        reservation_id=disk.named_by or disk.reservation_id,
+        delete_date=disk.delete_date,
+        last_snapshot_at=disk.last_snapshot_at,
+        volume_id=disk.volume_id,
+        problem=disk.problem or None,
+    )
+
+
+def action(operation: DiskOperation, disk_name: str, message: str) -> DiskActionResponse:
+    return DiskActionResponse(
+        operation_id=operation.operation_id,
+        disk_name=disk_name,
+        action=operation.kind,
+        message=message,
+        requested_at=operation.requested_at,
+    )
+
+
+def snapshot_info(snapshot: StoredSnapshot) -> SnapshotInfo:
+    return SnapshotInfo(
+        snapshot_id=snapshot.snapshot_id,
+        created_at=snapshot.started_at,
+        volume_id=snapshot.volume_id,
+        size_gb=snapshot.size_gb or None,
+        used_bytes=snapshot.used_bytes,
+    )
+
+
+def operation_detail(operation: StoredDiskOperation) -> DiskOperationDetail:
+    return DiskOperationDetail(
+        operation_id=operation.operation_id,
+        disk_name=operation.disk_name,
+        action=operation.kind,
+        status=operation.status,
+        is_deleted=operation.is_deleted,
+        created_at=operation.requested_at,
+        last_updated=operation.finished_at or operation.requested_at,
+        completed=operation.status is not OperationStatus.REQUESTED,
+        error=operation.error or None,
+        delete_date=operation.delete_date,
+    )
+
+
+def any_operation_detail(operation: StoredDiskOperation) -> OperationDetail:
+    """The same where operations of every kind are asked for."""
+    return OperationDetail(
+        operation_id=operation.operation_id,
+        action=operation.kind,
+        status=operation.status,
+        started_at=operation.requested_at,
+        error=operation.error or None,
+        finished_at=operation.finished_at,
+    )
+
+
+def _describe_size(count: int) -> str:
+    return f"{count / _GB:.1f} GB" if count >= _GB else f"{count / _MB:.1f} MB"

@@ -1,0 +1,136 @@
+"""Routes of disks."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Response
+
+from gpudev.api import disk_views as views
+from gpudev.api.context import App, Caller
+from gpudev.api.encoding import json_response
+from gpudev.api.problems import OF_EVERY_CALLER, problems
+from gpudev.wire.disks import (
+    CloneDiskRequest,
+    CreateDiskRequest,
+    DiskActionResponse,
+    DiskContent,
+    DiskInfo,
+    DiskList,
+    DiskOperationDetail,
+    GrowDiskRequest,
+    RenamedDisk,
+    RenameDiskRequest,
+    RestoreDiskRequest,
+    SnapshotList,
+)
+
+router = APIRouter(prefix="/v1/disks", tags=["disks"], responses=OF_EVERY_CALLER)
+
+DiskName = Annotated[str, Path(description="Name of one of one's own disks.")]
+
+
+@router.post("", response_model=DiskActionResponse, responses=problems(400, 409))
+async def create_disk(app: App, caller: Caller, body: CreateDiskRequest) -> Response:
+    """Make an empty disk."""
+    operation = await app.disks.create(caller, body.disk_name, body.size_gb)
+    message = f'Disk "{body.disk_name}" is being made.'
+    return json_response(views.action(operation, body.disk_name, message))
+
+
+@router.get("", response_model=DiskList)
+async def list_disks(
+    app: App,
+    caller: Caller,
+    deleted: Annotated[bool, Query(description="Those that are deleted and can be restored.")] = False,  # noqa: FBT002 - a query parameter
+) -> Response:
+    """One's own disks."""
+    found = await app.disks.list_all(caller, is_deleted=deleted)
+    return json_response(DiskList(disks=[views.disk_info(disk) for disk in found], total=len(found)))
+
+
+@router.get("/{name}", response_model=DiskInfo, responses=problems(404))
+async def get_disk(app: App, caller: Caller, name: DiskName) -> Response:
+    """A disk by its name."""
+    disk = await app.disks.get(caller, name)
+    snapshots = await app.disks.list_snapshots(caller, name)
+    return json_response(views.disk_info(disk, snapshots))
+
+
+@router.delete("/{name}", response_model=DiskActionResponse, responses=problems(404, 409, 410))
+async def delete_disk(app: App, caller: Caller, name: DiskName) -> Response:
+    """Delete a disk. For 30 days it can be restored."""
+    disk, operation = await app.disks.delete(caller, name)
+    until = f"{disk.delete_date:%Y-%m-%d}" if disk.delete_date else ""
+    message = f'Disk "{name}" is deleted. Until {until} it can be restored.'
+    return json_response(views.action(operation, name, message))
+
+
+@router.post("/{name}/restore", response_model=DiskActionResponse, responses=problems(400, 404, 409, 410))
+async def restore_disk(
+    app: App, caller: Caller, name: DiskName, body: RestoreDiskRequest | None = None
+) -> Response:
+    """Have a deleted disk back; of several of that name, the one that was deleted last."""
+    disk, operation = await app.disks.restore(caller, name, (body.new_name if body else None) or "")
+    return json_response(views.action(operation, disk.name, f'Disk "{disk.name}" is back.'))
+
+
+@router.post("/{name}/rename", response_model=RenamedDisk, responses=problems(400, 404, 409, 410))
+async def rename_disk(app: App, caller: Caller, name: DiskName, body: RenameDiskRequest) -> Response:
+    """Call a disk something else."""
+    renamed = await app.disks.rename(caller, name, body.new_name)
+    answer = RenamedDisk(
+        message=f'Disk "{name}" is now "{renamed.disk.name}".',
+        old_name=name,
+        new_name=renamed.disk.name,
+        snapshots_updated=renamed.snapshots_updated,
+        errors=None if renamed.is_done else ["The tags of volume and snapshots are still being written."],
+    )
+    return json_response(answer)
+
+
+@router.post("/{name}/clone", response_model=DiskActionResponse, responses=problems(400, 404, 409, 410))
+async def clone_disk(app: App, caller: Caller, name: DiskName, body: CloneDiskRequest) -> Response:
+    """Copy a disk; one that is in use is copied as it was when it was last given back."""
+    operation, message = await app.disks.clone(caller, name, body.new_name)
+    return json_response(views.action(operation, body.new_name, message))
+
+
+@router.post("/{name}/grow", response_model=DiskActionResponse, responses=problems(400, 404, 409, 410))
+async def grow_disk(app: App, caller: Caller, name: DiskName, body: GrowDiskRequest) -> Response:
+    """Make a disk bigger."""
+    _, operation = await app.disks.grow(caller, name, body.size_gb)
+    return json_response(views.action(operation, name, f'Disk "{name}" is growing to {body.size_gb} GB.'))
+
+
+@router.get("/{name}/content", response_model=DiskContent, responses=problems(404))
+async def read_content(app: App, caller: Caller, name: DiskName) -> Response:
+    """The files on the newest snapshot of a disk."""
+    content = await app.disks.read_content(caller, name)
+    answer = DiskContent(
+        disk_name=name,
+        content=content.text,
+        message=content.message,
+        snapshot_date=content.taken.started_at if content.taken else None,
+    )
+    return json_response(answer)
+
+
+@router.get("/{name}/snapshots", response_model=SnapshotList, responses=problems(404))
+async def list_snapshots(app: App, caller: Caller, name: DiskName) -> Response:
+    """The snapshots of a disk."""
+    found = await app.disks.list_snapshots(caller, name)
+    answer = SnapshotList(snapshots=[views.snapshot_info(each) for each in found], total=len(found))
+    return json_response(answer)
+
+
+@router.get("/{name}/operations/{operation_id}", response_model=DiskOperationDetail, responses=problems(404))
+async def get_operation(
+    app: App,
+    caller: Caller,
+    name: DiskName,  # noqa: ARG001 - part of the path, and free to have changed
+    operation_id: Annotated[str, Path(description="As the request of the action was answered.")],
+) -> Response:
+    """What became of a requested action. The disk may have another name by now; the operation tells it."""
+    operation = await app.disks.get_operation(caller, operation_id)
+    return json_response(views.operation_detail(operation))

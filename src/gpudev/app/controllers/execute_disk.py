@@ -1,0 +1,89 @@
+"""Carry out the actions of a disk's plan: one at a time, idempotent, no decisions.
+
+The fault points are those of `execute`: before and after each action, by its name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import assert_never
+
+import structlog
+
+from gpudev.app.controllers.execute import FaultPoint, no_fault, snake_case
+from gpudev.domain.disk import Disk
+from gpudev.domain.errors import Unavailable
+from gpudev.domain.plans.actions import LookAgain
+from gpudev.domain.plans.disk_actions import (
+    CreateSnapshot,
+    CreateVolume,
+    DeleteSnapshot,
+    DeleteVolume,
+    DiskAction,
+    GrowVolume,
+    KeepListing,
+    RecordDisk,
+    SetTags,
+)
+from gpudev.ports.disks import DiskClaim, Disks
+from gpudev.ports.listings import Listings
+from gpudev.ports.volumes import Volumes
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class DiskExecutor:
+    disks: Disks
+    volumes: Volumes
+    listings: Listings | None = None
+    """Where file listings go; None: into the database."""
+    fault_point: FaultPoint = no_fault
+
+    async def execute(self, claim: DiskClaim, now: Disk, action: DiskAction) -> Disk:
+        """Do it; the disk as it is afterwards."""
+        name = snake_case(type(action).__name__)
+        self.fault_point(f"before_{name}")
+        if isinstance(action, RecordDisk):
+            now = await self.disks.record(claim, action)
+        else:
+            await self._do(action)
+        self.fault_point(f"after_{name}")
+        return now
+
+    async def _do(self, action: DiskAction) -> None:
+        match action:
+            case CreateVolume(spec):
+                await self.volumes.create_volume(spec)
+            case GrowVolume(volume_id, size_gb):
+                await self.volumes.grow_volume(volume_id, size_gb)
+            case CreateSnapshot(spec):
+                await self.volumes.create_snapshot(spec)
+            case SetTags(volume_ids, snapshot_ids, tags):
+                await self.volumes.set_tags(volume_ids, snapshot_ids, tags)
+            case DeleteVolume(volume_id):
+                await self.volumes.delete_volume(volume_id)
+            case DeleteSnapshot(snapshot_id):
+                await self.volumes.delete_snapshot(snapshot_id)
+            case KeepListing():
+                await self._keep_listing(action)
+            case RecordDisk() | LookAgain():
+                pass
+            case other:
+                assert_never(other)
+
+    async def _keep_listing(self, action: KeepListing) -> None:
+        """Best effort: a listing that cannot be made is in nobody's way."""
+        snapshot_id = action.snapshot.snapshot_id
+        try:
+            listing = await self.volumes.list_files(snapshot_id)
+            if listing is None:
+                return
+            address = None
+            if self.listings is not None:
+                address = await self.listings.keep(action.disk.id, snapshot_id, listing.text)
+        except Unavailable as error:
+            _log.warning("listing_not_kept", disk_id=action.disk.id, error=error.message)
+            return
+        text = listing.text if address is None else None
+        await self.disks.keep_listing(snapshot_id, text, address, listing.used_bytes)

@@ -1,0 +1,101 @@
+"""Which disk becomes the home of a new reservation, and what is said if it cannot be had."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpudev.app.disks import new_disk_id
+from gpudev.domain.disk import (
+    DEFAULT_DISK,
+    DEFAULT_SIZE_GB,
+    NO_DISK,
+    DiskState,
+    check_disk_name,
+    check_size,
+)
+from gpudev.domain.errors import Conflict, Invalid
+from gpudev.domain.names import id8
+from gpudev.domain.reservation import Reservation
+from gpudev.ports.disks import Disks
+from gpudev.ports.store import HomeWish
+from gpudev.ports.users import User
+
+_NO_HOME = (
+    f'Your disk "{DEFAULT_DISK}" is in use by another reservation, so this home is not kept. '
+    "Name another disk with --disk NAME to keep it."
+)
+_NOWHERE_KEPT = (
+    "Disks cannot be mounted in this cluster yet, so this home is not kept: it goes with the dev server."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WantedDisk:
+    """What a request says about its home."""
+
+    name: str = ""
+    """Empty: the user's default disk, if it can be had. `none`: no disk."""
+    size_gb: int | None = None
+
+    def to_wish(self) -> HomeWish | None:
+        """Decided before anything is touched; None is a home that is not kept."""
+        size = DEFAULT_SIZE_GB if self.size_gb is None else check_size(self.size_gb)
+        if self.name.lower() == NO_DISK:
+            return None
+        if not self.name:
+            return HomeWish(DEFAULT_DISK, new_disk_id(), size, if_taken=_NO_HOME)
+        return HomeWish(check_disk_name(self.name), new_disk_id(), size)
+
+    def is_same_for(self, earlier: Reservation) -> bool:
+        """Whether an earlier reservation was asked for with the same words."""
+        if not self.name:
+            return earlier.disk_name in {"", DEFAULT_DISK}
+        return earlier.disk_name == ("" if self.name.lower() == NO_DISK else self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class DiskDesk:
+    """Knows the disks of users, for those who ask for one."""
+
+    disks: Disks
+    can_mount: bool = True
+    """Whether the cluster can mount a disk at all; where it cannot, every home goes with its server."""
+
+    def read_wish(self, wanted: WantedDisk) -> HomeWish | None:
+        """The disk that is asked for. One that is named is never silently done without."""
+        wish = wanted.to_wish()
+        if self.can_mount or wish is None:
+            return wish
+        if wanted.name:
+            raise Invalid(
+                "Not supported yet: disk_name. Disks cannot be mounted in this cluster.",
+                hint="Ask for a home that is not kept: --disk none",
+                code="not_supported_yet",
+            )
+        return None
+
+    async def list_warnings(self, user: User, wanted: WantedDisk) -> tuple[str, ...]:
+        """A size is for a disk that is made; one that is there has its own."""
+        if not self.can_mount:
+            return () if wanted.name else (_NOWHERE_KEPT,)
+        if wanted.size_gb is None or wanted.name.lower() == NO_DISK:
+            return ()
+        disk = await self.disks.find(user.user_id, wanted.name or DEFAULT_DISK)
+        if disk is None or disk.size_gb == wanted.size_gb:
+            return ()
+        remark = f'Disk "{disk.name}" has {disk.size_gb} GB already; the size asked for was not looked at.'
+        return (f"{remark} Make it bigger with: gpu-dev disk grow {disk.name} SIZE",)
+
+    async def describe_conflict(self, user: User, wish: HomeWish) -> Conflict:
+        """The sentence with the choices: another disk, a new one, or none."""
+        disks = await self.disks.list_of(user.user_id)
+        taken = next((disk for disk in disks if disk.name == wish.disk_name), None)
+        holder = id8(taken.named_by) if taken and taken.named_by else "another of yours"
+        free = [disk.name for disk in disks if disk.state is DiskState.AVAILABLE and not disk.named_by]
+        others = f"one of your free disks ({', '.join(free)}), " if free else ""
+        return Conflict(
+            f'Disk "{wish.disk_name}" is attached to reservation {holder}.',
+            hint=f"Choose {others}a new one (--disk NEW_NAME) or none (--disk none), "
+            f"or release it with: gpu-dev cancel {holder}",
+            code="disk_in_use",
+        )

@@ -1,0 +1,238 @@
+"""A disk: a named home that outlives its reservations, where it stands, and the moves that change it.
+
+One owner of its state: the database row, changed only by guarded writes. What destroys data is no move of
+this module alone; it needs a proof from `domain.proofs` as well.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from types import MappingProxyType
+from typing import NewType
+
+from gpudev.domain.errors import IllegalMove, Invalid
+from gpudev.domain.names import OperationId, ReservationId, UserId
+
+DiskId = NewType("DiskId", str)
+"""A UUID; names change, this does not."""
+VolumeId = NewType("VolumeId", str)
+SnapshotId = NewType("SnapshotId", str)
+
+DEFAULT_DISK = "default"
+NO_DISK = "none"
+"""Not a disk name: it asks for a home that is not kept."""
+
+DEFAULT_SIZE_GB = 100
+MIN_SIZE_GB = 10
+MAX_SIZE_GB = 10_000
+
+SOFT_DELETE_LASTS = timedelta(days=30)
+SNAPSHOTS_KEPT = 3
+SNAPSHOTS_KEPT_FOR = timedelta(days=7)
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,50}")
+
+
+class DiskState(StrEnum):
+    CREATING = "creating"
+    """Its volume is being made."""
+    AVAILABLE = "available"
+    """Free. Its volume is there, or is made when it is first used."""
+    ATTACHING = "attaching"
+    """Taken by a reservation; the volume is being made ready where the server will be."""
+    IN_USE = "in_use"
+    """A server of its reservation may have it mounted."""
+    RELEASING = "releasing"
+    """Its reservation is over; the server and its hold on the volume are still to go."""
+    SNAPSHOTTING = "snapshotting"
+    """Nobody writes to it, and a snapshot is being made."""
+    SOFT_DELETED = "soft_deleted"
+    """Its owner gave it up; until the delete date it can be had back."""
+    PURGING = "purging"
+    """Being destroyed. There is no way back from here."""
+    PURGED = "purged"
+
+
+MOVES: Mapping[DiskState, frozenset[DiskState]] = MappingProxyType(
+    {
+        DiskState.CREATING: frozenset({DiskState.AVAILABLE}),
+        DiskState.AVAILABLE: frozenset({DiskState.ATTACHING, DiskState.SNAPSHOTTING, DiskState.SOFT_DELETED}),
+        # Back at once if its reservation went before a server could have it.
+        DiskState.ATTACHING: frozenset({DiskState.IN_USE, DiskState.AVAILABLE}),
+        # Available without a snapshot only if the volume is gone: then there is nothing to take one of.
+        DiskState.IN_USE: frozenset({DiskState.RELEASING, DiskState.AVAILABLE}),
+        DiskState.RELEASING: frozenset({DiskState.SNAPSHOTTING, DiskState.AVAILABLE}),
+        DiskState.SNAPSHOTTING: frozenset({DiskState.AVAILABLE}),
+        DiskState.SOFT_DELETED: frozenset({DiskState.AVAILABLE, DiskState.PURGING}),
+        DiskState.PURGING: frozenset({DiskState.PURGED}),
+        DiskState.PURGED: frozenset(),
+    }
+)
+
+HELD = frozenset({DiskState.ATTACHING, DiskState.IN_USE, DiskState.RELEASING})
+"""Belongs to a reservation."""
+DELETED = frozenset({DiskState.SOFT_DELETED, DiskState.PURGING, DiskState.PURGED})
+
+
+class DiskOperationKind(StrEnum):
+    CREATE = "create"
+    CLONE = "clone"
+    GROW = "grow"
+    RENAME = "rename"
+    DELETE = "delete"
+    RESTORE = "restore"
+
+
+@dataclass(frozen=True, slots=True)
+class DiskOperation:
+    """An action on a disk that a user requested and a controller carries out."""
+
+    operation_id: OperationId
+    kind: DiskOperationKind
+    requested_at: datetime
+    size_gb: int | None = None
+    """To grow to."""
+
+
+class DiskEventKind(StrEnum):
+    """What can happen to a disk, for its owner and for operators."""
+
+    CREATED = "created"
+    ATTACHED = "attached"
+    RELEASED = "released"
+    SNAPSHOT = "snapshot"
+    MOVED = "moved"
+    GROWN = "grown"
+    RENAMED = "renamed"
+    DELETED = "deleted"
+    RESTORED = "restored"
+    PURGED = "purged"
+    IMPORTED = "imported"
+    SYNCED = "synced"
+    PROBLEM = "problem"
+
+
+@dataclass(frozen=True, slots=True)
+class DiskEvent:
+    kind: DiskEventKind
+    message: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """One row of `disks`, as the rules see it. `version` grows with every change."""
+
+    id: DiskId
+    user_id: UserId
+    username: str
+    name: str
+    size_gb: int
+    created_at: datetime
+    state: DiskState = DiskState.CREATING
+    reservation_id: ReservationId | None = None
+    """Whose it is, from the moment it is taken until it is given back."""
+    volume_id: VolumeId | None = None
+    """None: no volume was made yet. A volume that is named here and not found is lost, never made anew."""
+    zone: str = ""
+    source_disk_id: DiskId | None = None
+    """The disk that this one is a copy of, until the copy is made."""
+    source_snapshot_id: SnapshotId | None = None
+    is_dirty: bool = False
+    """Somebody may have written to the volume since its last complete snapshot."""
+    snapshot_number: int = 0
+    """Counts the snapshots that were begun; with the id it is the token of the present one."""
+    snapshot_count: int = 0
+    last_snapshot_at: datetime | None = None
+    last_used: datetime | None = None
+    released_at: datetime | None = None
+    """When its last reservation was found to be over."""
+    deleted_at: datetime | None = None
+    delete_date: datetime | None = None
+    problem: str = ""
+    """What keeps it from going on, with what an operator should do; empty when nothing does."""
+    is_attached: bool = False
+    """By the last reconciliation, to whatever."""
+    operation_id: OperationId | None = None
+    operation_status: str = ""
+    operation_error: str = ""
+    named_by: ReservationId | None = None
+    """The live reservation that asked for it, whether it has it yet or not. Not a column: looked up."""
+    version: int = 1
+
+    @property
+    def is_held(self) -> bool:
+        return self.state in HELD
+
+    @property
+    def is_deleted(self) -> bool:
+        return self.state in DELETED
+
+    @property
+    def in_use(self) -> bool:
+        return self.is_held or self.named_by is not None or self.is_attached
+
+    @property
+    def is_backing_up(self) -> bool:
+        return self.state is DiskState.SNAPSHOTTING
+
+    def is_ready_for(self, reservation_id: ReservationId) -> bool:
+        return self.state is DiskState.IN_USE and self.reservation_id == reservation_id
+
+
+def is_legal(before: DiskState, after: DiskState) -> bool:
+    return after in MOVES[before]
+
+
+def move(disk: Disk, state: DiskState, **changes: object) -> Disk:
+    """The disk in another state; a move that succeeds also ends the problem that kept it back."""
+    if not is_legal(disk.state, state):
+        raise IllegalMove(f'Disk "{disk.name}" is {disk.state} and cannot become {state}.')
+    return replace(disk, **{"state": state, "problem": "", **changes})  # type: ignore[arg-type]  # by name
+
+
+def check_disk_name(name: str) -> str:
+    if _NAME.fullmatch(name) is None or name.lower() == NO_DISK:
+        raise Invalid(
+            f'"{name[:60]}" is not a name for a disk.',
+            hint='Use 1 to 50 letters, digits, dashes and underscores; "none" means no disk.',
+            code="bad_disk_name",
+        )
+    return name
+
+
+def check_size(size_gb: int) -> int:
+    if not MIN_SIZE_GB <= size_gb <= MAX_SIZE_GB:
+        raise Invalid(
+            f"A disk of {size_gb} GB cannot be made.",
+            hint=f"Ask for {MIN_SIZE_GB} to {MAX_SIZE_GB} GB.",
+            code="bad_disk_size",
+        )
+    return size_gb
+
+
+def check_growth(disk: Disk, size_gb: int) -> int:
+    if check_size(size_gb) <= disk.size_gb:
+        raise Invalid(
+            f'Disk "{disk.name}" has {disk.size_gb} GB and cannot be made smaller or the same.',
+            hint=f"Ask for more than {disk.size_gb} GB.",
+            code="bad_disk_size",
+        )
+    return size_gb
+
+
+def soft_delete(disk: Disk, now: datetime) -> Disk:
+    return move(disk, DiskState.SOFT_DELETED, deleted_at=now, delete_date=now + SOFT_DELETE_LASTS)
+
+
+def restore(disk: Disk, name: str) -> Disk:
+    return move(disk, DiskState.AVAILABLE, name=name, deleted_at=None, delete_date=None)
+
+
+def is_purgeable(disk: Disk, now: datetime) -> bool:
+    """Its soft delete has expired."""
+    return disk.state is DiskState.SOFT_DELETED and disk.delete_date is not None and now >= disk.delete_date

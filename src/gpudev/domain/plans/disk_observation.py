@@ -1,0 +1,82 @@
+"""One read of everything that is known of a disk, and what the parts of its plan have in common."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from gpudev.domain.disk import Disk, DiskEvent, DiskEventKind, DiskOperation, SnapshotId
+from gpudev.domain.plans.actions import LookAgain
+from gpudev.domain.plans.disk_actions import DiskAction, RecordDisk
+from gpudev.domain.reservation import Reservation
+from gpudev.domain.volume import Holdings
+
+DiskPlan = tuple[DiskAction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DiskPolicy:
+    recheck: timedelta = timedelta(seconds=5)
+    """How soon a storage at work is looked at again."""
+    retry: timedelta = timedelta(minutes=1)
+    """How soon what went wrong is tried again."""
+    detach_limit: timedelta = timedelta(minutes=10)
+    """A volume that is not let go for so long is a problem."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiskObservation:
+    """One read of the database, the cluster and the storage."""
+
+    disk: Disk
+    holdings: Holdings
+    now: datetime
+    operations: tuple[DiskOperation, ...] = ()
+    holder: Reservation | None = None
+    """The reservation that the row names."""
+    has_server: bool = False
+    """The cluster still shows a server of the holder; one that did not answer is not observed at all."""
+    zone: str = ""
+    """Of the node that the holder was placed on; empty where zones do not matter."""
+    wanted_snapshots: frozenset[SnapshotId] = frozenset()
+    """Those that copies of this disk are about to be made of."""
+    policy: DiskPolicy = field(default_factory=DiskPolicy)
+
+    @property
+    def is_wanted(self) -> bool:
+        """A reservation is on its way to a server with it, or has one."""
+        return self.holder is not None and self.holder.is_placed
+
+    def look_again(self) -> LookAgain:
+        return LookAgain(self.now + self.policy.recheck)
+
+    def record(self, after: Disk, kind: DiskEventKind, message: str) -> RecordDisk:
+        return RecordDisk(self.disk, after, self.now, DiskEvent(kind, message, self.now))
+
+
+def snapshot_token(disk: Disk) -> str:
+    return f"{disk.id}/{disk.snapshot_number}"
+
+
+def note_problem(seen: DiskObservation, sentence: str, advice: str) -> DiskPlan:
+    """Say it once, for the owner and for an operator, and try again later. Nothing is given up."""
+    problem = f"{sentence} {advice}"
+    later = LookAgain(seen.now + seen.policy.retry)
+    if seen.disk.problem == problem:
+        return (later,)
+    return (seen.record(replace(seen.disk, problem=problem), DiskEventKind.PROBLEM, problem), later)
+
+
+def describe_lost(disk: Disk, holdings: Holdings) -> tuple[str, str]:
+    """What is said of a volume that is gone: nothing is made in its place."""
+    newest = holdings.completed[0] if holdings.completed else None
+    left = (
+        f"Its newest snapshot is {newest.snapshot_id} of {newest.started_at:%Y-%m-%d %H:%M} UTC."
+        if newest
+        else "There is no snapshot of it."
+    )
+    advice = "Operator: find out who removed the volume. "
+    advice += (
+        f"Owner: gpu-dev disk clone {disk.name} NEW_NAME makes a disk of that snapshot." if newest else ""
+    )
+    return f'Volume {disk.volume_id} of disk "{disk.name}" is gone. {left}', advice.strip()

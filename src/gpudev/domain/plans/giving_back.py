@@ -1,0 +1,106 @@
+"""From the end of a reservation to a disk that is free again: the server gone, a complete snapshot.
+
+Nothing here is in anybody's way: GPUs are free before it begins, and who waits for this very disk waits in
+the queue without holding anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gpudev.domain.disk import DiskEventKind, DiskState, move
+from gpudev.domain.names import id8
+from gpudev.domain.plans.actions import LookAgain
+from gpudev.domain.plans.disk_actions import CreateSnapshot, KeepListing, RecordDisk
+from gpudev.domain.plans.disk_observation import (
+    DiskObservation,
+    DiskPlan,
+    describe_lost,
+    note_problem,
+    snapshot_token,
+)
+from gpudev.domain.volume import ObservedSnapshot, SnapshotPhase, SnapshotSpec, tags_of
+
+
+def plan_in_use(seen: DiskObservation) -> DiskPlan:
+    if seen.is_wanted:
+        return ()
+    after = move(seen.disk, DiskState.RELEASING, released_at=seen.now)
+    whose = id8(seen.disk.reservation_id) if seen.disk.reservation_id else "its reservation"
+    return (seen.record(after, DiskEventKind.RELEASED, f"Reservation {whose} is over."),)
+
+
+def plan_releasing(seen: DiskObservation) -> DiskPlan:
+    volume = seen.holdings.find_volume(seen.disk.volume_id)
+    if volume is None:
+        return _plan_lost(seen)
+    if seen.has_server or volume.attached_to:
+        return _plan_hold(seen, volume.attached_to or "its dev server")
+    after = move(seen.disk, DiskState.SNAPSHOTTING, snapshot_number=seen.disk.snapshot_number + 1)
+    return (seen.record(after, DiskEventKind.SNAPSHOT, f"A snapshot of {volume.volume_id} begins."),)
+
+
+def plan_snapshotting(seen: DiskObservation) -> DiskPlan:
+    disk = seen.disk
+    snapshot = seen.holdings.find_snapshot(snapshot_token(disk))
+    if snapshot is None:
+        volume = seen.holdings.find_volume(disk.volume_id)
+        if volume is None:
+            return _plan_lost(seen)
+        return (
+            CreateSnapshot(SnapshotSpec(snapshot_token(disk), volume.volume_id, tags_of(disk))),
+            seen.look_again(),
+        )
+    match snapshot.phase:
+        case SnapshotPhase.PENDING:
+            return (seen.look_again(),)
+        case SnapshotPhase.FAILED:
+            return _plan_another(seen, snapshot)
+        case SnapshotPhase.COMPLETED:
+            return (_make_free(seen, snapshot), KeepListing(disk, snapshot))
+
+
+def _plan_hold(seen: DiskObservation, holder: str) -> DiskPlan:
+    """Wait for it to be let go; to take it away from a machine that may write would lose what is written."""
+    since = seen.disk.released_at or seen.now
+    if seen.now - since < seen.policy.detach_limit:
+        return (seen.look_again(),)
+    minutes = round(seen.policy.detach_limit.total_seconds() / 60)
+    return note_problem(
+        seen,
+        f"Volume {seen.disk.volume_id} is still attached to {holder}, {minutes} minutes after the end.",
+        "Operator: detach it there; the snapshot is then made by itself.",
+    )
+
+
+def _plan_another(seen: DiskObservation, failed: ObservedSnapshot) -> DiskPlan:
+    problem = (
+        f"Snapshot {failed.snapshot_id} failed; the data is on volume {seen.disk.volume_id}. {failed.detail} "
+        "Another is made. Operator: if that goes on, look at the storage's limits and keys."
+    )
+    after = replace(seen.disk, snapshot_number=seen.disk.snapshot_number + 1, problem=problem)
+    return (
+        seen.record(after, DiskEventKind.PROBLEM, problem),
+        LookAgain(seen.now + seen.policy.retry),
+    )
+
+
+def _make_free(seen: DiskObservation, snapshot: ObservedSnapshot) -> RecordDisk:
+    completed = seen.holdings.completed
+    after = move(
+        seen.disk,
+        DiskState.AVAILABLE,
+        reservation_id=None,
+        is_dirty=False,
+        snapshot_count=len(completed),
+        last_snapshot_at=snapshot.started_at,
+    )
+    message = f"Snapshot {snapshot.snapshot_id} is complete."
+    return replace(seen.record(after, DiskEventKind.SNAPSHOT, message), snapshots=completed)
+
+
+def _plan_lost(seen: DiskObservation) -> DiskPlan:
+    """There is nothing to take a snapshot of. The row goes on naming the volume, so none is made instead."""
+    problem = " ".join(describe_lost(seen.disk, seen.holdings))
+    after = move(seen.disk, DiskState.AVAILABLE, reservation_id=None, problem=problem)
+    return (seen.record(after, DiskEventKind.PROBLEM, problem),)

@@ -1,0 +1,159 @@
+"""The rows of disks: what owners ask of them, and the turns in which a controller carries it out.
+
+Every method is one transaction and raises `StoreUnavailable` when the database does not answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from gpudev.domain.audit import AuditEntry
+from gpudev.domain.disk import Disk, DiskEvent, DiskId, DiskOperation, DiskOperationKind, SnapshotId, VolumeId
+from gpudev.domain.names import OperationId, UserId
+from gpudev.domain.operations import OperationStatus
+from gpudev.domain.plans.disk_actions import RecordDisk
+
+
+@dataclass(frozen=True, slots=True)
+class DiskClaim:
+    """The right to take the turn of one disk until the lease runs out, and what was read with it."""
+
+    token: str
+    disk: Disk
+    operations: tuple[DiskOperation, ...]
+    wanted_snapshots: frozenset[SnapshotId]
+    defects: int
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSnapshot:
+    snapshot_id: SnapshotId
+    volume_id: VolumeId
+    started_at: datetime
+    size_gb: int
+    used_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredContent:
+    """Where the file listing of a snapshot is; both empty if there is none."""
+
+    snapshot_id: SnapshotId
+    started_at: datetime
+    text: str | None
+    address: str | None
+    """Outside the database; see `ports.listings`."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDiskOperation:
+    operation_id: OperationId
+    disk_id: DiskId
+    disk_name: str
+    kind: DiskOperationKind
+    status: OperationStatus
+    error: str
+    requested_at: datetime
+    finished_at: datetime | None
+    is_deleted: bool
+    delete_date: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class DiskMessage:
+    message_id: int
+    disk_id: DiskId
+
+
+class Disks(Protocol):
+    async def find(self, user_id: UserId, name: str, *, is_deleted: bool = False) -> Disk | None:
+        """The disk of that name; of deleted ones the one that was deleted last."""
+        ...
+
+    async def get(self, disk_id: DiskId) -> Disk: ...
+
+    async def list_of(self, user_id: UserId, *, is_deleted: bool = False) -> tuple[Disk, ...]: ...
+
+    async def create(self, disk: Disk, operation: DiskOperation, audit: Sequence[AuditEntry] = ()) -> None:
+        """A new disk, its operation and its message. `Conflict` with `disk_exists` if its name is taken."""
+        ...
+
+    async def request(
+        self, record: RecordDisk, operation: DiskOperation, audit: Sequence[AuditEntry] = ()
+    ) -> Disk:
+        """A guarded write, the operation that it asks for, and its message. `Stale` if the row moved on."""
+        ...
+
+    async def clone(
+        self,
+        copy: Disk,
+        source: RecordDisk | None,
+        operation: DiskOperation,
+        audit: Sequence[AuditEntry] = (),
+    ) -> None:
+        """A new disk, and with it, where that is needed, the source's move to a snapshot."""
+        ...
+
+    async def claim(self, disk_id: DiskId, lease: timedelta) -> DiskClaim | None:
+        """Lease a disk for one turn; None while another process has it, or when there is none."""
+        ...
+
+    async def record(self, claim: DiskClaim, record: RecordDisk) -> Disk:
+        """The guarded write: change + event + outcomes. `Stale` if the row or the lease moved on.
+
+        The next turn is due at once, so that whatever follows from the change survives a crash.
+        """
+        ...
+
+    async def release(self, claim: DiskClaim, version: int, next_turn_at: datetime | None) -> None:
+        """End the lease of a turn that went well. The next is set only if the row is still at `version`."""
+        ...
+
+    async def postpone(self, claim: DiskClaim, next_turn_at: datetime) -> None: ...
+
+    async def count_defect(self, claim: DiskClaim, next_turn_at: datetime) -> None: ...
+
+    async def bury(self, claim: DiskClaim, record: RecordDisk) -> None:
+        """Fail the operations on which our code fails, and put their messages with the dead letters."""
+        ...
+
+    async def take_over(self, now: datetime) -> None:
+        """For the start of a controller that knows itself to be the only one."""
+        ...
+
+    async def list_due(self, now: datetime, limit: int) -> tuple[DiskId, ...]: ...
+
+    async def find_next_turn(self, after: datetime) -> datetime | None: ...
+
+    async def list_stuck(self) -> tuple[Disk, ...]:
+        """Everybody's that have a problem."""
+        ...
+
+    async def list_snapshots(self, disk_id: DiskId) -> tuple[StoredSnapshot, ...]:
+        """Complete ones that are still there, the newest first."""
+        ...
+
+    async def find_content(self, disk_id: DiskId) -> StoredContent | None:
+        """Of the newest snapshot."""
+        ...
+
+    async def keep_listing(
+        self, snapshot_id: SnapshotId, text: str | None, address: str | None, used_bytes: int
+    ) -> None: ...
+
+    async def list_events(self, disk_id: DiskId) -> tuple[DiskEvent, ...]: ...
+
+    async def get_operation(self, operation_id: OperationId, user_id: UserId | None) -> StoredDiskOperation:
+        """One of this user's, or anybody's where no user is given."""
+        ...
+
+
+class DiskQueue(Protocol):
+    """Durable messages that say "look at this disk"."""
+
+    async def read(self, limit: int) -> tuple[DiskMessage, ...]: ...
+
+    async def archive(self, message_ids: Sequence[int]) -> None: ...

@@ -30,6 +30,7 @@ from gpudev.bootstrap.foundation import (
     make_policy,
     offered_catalogue,
     open_stores,
+    read_sharing,
 )
 from gpudev.bootstrap.metrics import serve_metrics
 from gpudev.bootstrap.reconciliation import make_own_reconciliation
@@ -79,7 +80,7 @@ def make_controllers(
     settings: Settings, stores: Stores, backends: Backends, known: Catalogue, clock: Clock
 ) -> tuple[Controllers, AdmissionController]:
     cluster = backends.cluster
-    rules = Rules(known, make_policy(settings), make_idle_policy(settings))
+    rules = Rules(known, make_policy(settings), make_idle_policy(settings), read_sharing(settings))
     executor = make_executor(settings, stores, cluster, clock)
     admission = AdmissionController(
         stores.admissions, stores.gpu_types, cluster, rules, clock, settings.process.hostname

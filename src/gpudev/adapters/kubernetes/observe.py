@@ -62,6 +62,7 @@ def read_node(item: Json, catalogue: Catalogue) -> NodeFacts:
         address=_address_in(status.get("addresses", ())),
         is_profiling=labels.get(PROFILING) == "true",
         is_simulated=labels.get(SIMULATED) == "true",
+        labels=labels,
     )
 
 

@@ -313,6 +313,7 @@ class View:
             facts.slots - taken,
             facts.is_schedulable,
             facts.is_simulated,
+            labels=facts.labels,
         )
 
     def _taken_by(self, pod: PodFacts, node: NodeFacts) -> int:

@@ -24,6 +24,7 @@ from gpudev.domain.plans.observation import Observation, Plan
 from gpudev.domain.plans.reservation import end_with_defect, plan_reservation
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import ObservedServer
+from gpudev.domain.sharing import ALIKE, SharingPolicy
 from gpudev.ports.disks import Disks
 from gpudev.ports.queue import MessageQueue
 from gpudev.ports.store import Claim
@@ -47,6 +48,7 @@ class Rules:
     catalogue: Catalogue
     policy: TimePolicy
     idle_policy: IdlePolicy = NEVER
+    sharing: SharingPolicy = ALIKE
 
 
 class ReservationController:

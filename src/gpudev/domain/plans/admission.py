@@ -31,6 +31,7 @@ from gpudev.domain.queueing import QueuePlace, has_moved, in_order
 from gpudev.domain.reasons import EXPLANATIONS, Reason
 from gpudev.domain.reservation import Event, EventKind, Reservation, place, queue
 from gpudev.domain.schedule.slots import Slot
+from gpudev.domain.sharing import NO_SHARES, Shares
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,8 @@ class Observation:
     """Ready addresses that nobody has yet; a server without one gets an address made for it."""
     disk_busy: frozenset[ReservationId] = frozenset()
     """Those of the waiting whose disk an earlier reservation has not given back yet."""
+    shares: Shares = NO_SHARES
+    """How users share what there is, and what they have used."""
 
 
 def plan_admission(seen: Observation) -> tuple[AdmissionAction, ...]:
@@ -73,8 +76,9 @@ def plan_admission(seen: Observation) -> tuple[AdmissionAction, ...]:
 
 def situation_of(seen: Observation) -> Situation:
     holders = tuple(holder for holder in seen.holders if holder.holds_room)
-    rooms = measure_rooms(seen.nodes, seen.gpu_type, holders, seen.shown)
-    return Situation(seen.gpu_type, rooms, holders, seen.policy, seen.now)
+    labels = seen.shares.policy.node_labels
+    rooms = measure_rooms(seen.nodes, seen.gpu_type, holders, seen.shown, labels)
+    return Situation(seen.gpu_type, rooms, holders, seen.policy, seen.now, seen.shares)
 
 
 def predict_availability(seen: Observation, plan: tuple[AdmissionAction, ...]) -> Availability:
@@ -84,8 +88,16 @@ def predict_availability(seen: Observation, plan: tuple[AdmissionAction, ...]) -
     situation = situation_of(after)
     promises = make_promises(situation, (*_list_takeable(seen, in_order(after.waiting)), newcomer))
     slot = promises.plan.find_slot(newcomer.id)
-    availability = measure_availability(seen.nodes, seen.gpu_type, after.holders, seen.shown)
+    nodes = tuple(_as_in_service(node, seen) for node in seen.nodes)
+    availability = measure_availability(nodes, seen.gpu_type, after.holders, seen.shown)
     return replace(availability, next_start_at=_start_of(slot, seen) if slot else None)
+
+
+def _as_in_service(node: Node, seen: Observation) -> Node:
+    """During its maintenance a node has nothing to give."""
+    windows = seen.shares.policy.maintenance
+    is_out = any(window.is_on(seen.now) and window.concerns(node.name, node.gpu_type) for window in windows)
+    return replace(node, is_schedulable=False) if is_out else node
 
 
 def find_next_start(seen: Observation, plan: tuple[AdmissionAction, ...]) -> datetime | None:
@@ -160,13 +172,16 @@ def _list_takeable(seen: Observation, requests: tuple[Reservation, ...]) -> tupl
 
     The same goes for one that waits for its disk.
     """
-    sizes = {(request.gpus_per_node, request.node_count): request for request in requests}
-    takeable = {size for size, one in sizes.items() if could_hold(seen.nodes, seen.gpu_type, one)}
+    kinds = {_kind_of(request): request for request in requests}
+    takeable = {kind for kind, one in kinds.items() if could_hold(seen.nodes, seen.gpu_type, one)}
     return tuple(
-        request
-        for request in requests
-        if request.id not in seen.disk_busy and (request.gpus_per_node, request.node_count) in takeable
+        request for request in requests if request.id not in seen.disk_busy and _kind_of(request) in takeable
     )
+
+
+def _kind_of(request: Reservation) -> tuple[object, ...]:
+    """Requests of one kind fit the same nodes."""
+    return request.gpus_per_node, request.node_count, *sorted(request.node_labels.items())
 
 
 def _queue_places(

@@ -29,3 +29,14 @@ SELECT rooms FROM gpu_types WHERE gpu_type = $1;
 
 -- name: set_rooms
 UPDATE gpu_types SET rooms = $2 WHERE gpu_type = $1 AND rooms IS DISTINCT FROM $2;
+
+-- GPU-hours, each counted half as much for every half-life that has passed since: the integral of that over the
+-- time of each reservation. `domain/fair_share.py` says the same.
+-- name: list_use
+SELECT user_id,
+       sum(greatest(1, gpu_count) * ($3::float8 / 3600 / ln(2))
+           * (power(2, least(0, extract(epoch FROM coalesce(reservation_ended, $2) - $2)::float8) / $3)
+              - power(2, extract(epoch FROM launched_at - $2)::float8 / $3)))::float8 AS gpu_hours
+FROM reservations
+WHERE gpu_type = $1 AND launched_at IS NOT NULL AND coalesce(reservation_ended, $2) >= $4::timestamptz
+GROUP BY user_id;

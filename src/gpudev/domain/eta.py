@@ -8,7 +8,8 @@ few have started, nothing is said.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -19,6 +20,8 @@ BUCKETS = (
     timedelta(hours=24),
 )
 """Planned waits are alike between two of these."""
+
+QUANTILES = (0.1, 0.5, 0.9)
 
 MIN_SAMPLES = 20
 """From fewer nothing is learned."""
@@ -63,6 +66,40 @@ class Habits:
 
 NO_HABITS = Habits()
 """Nothing was learned yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """What somebody who has started was promised at first, and how long it took."""
+
+    slots: int
+    planned: timedelta
+    waited: timedelta
+
+
+def learn_habits(waits: Iterable[Wait]) -> Habits:
+    """The store says the same in SQL, of the waits that it keeps."""
+    ratios: defaultdict[tuple[int, int], list[float]] = defaultdict(list)
+    for wait in waits:
+        if wait.planned > timedelta():
+            ratio = max(0.0, wait.waited / wait.planned)
+            ratios[wait.slots, bucket_of(wait.planned)].append(ratio)
+    enough = {key: sorted(some) for key, some in ratios.items() if len(some) >= MIN_SAMPLES}
+    return Habits({key: WaitRatios(*_list_quantiles(some)) for key, some in enough.items()})
+
+
+def _list_quantiles(ordered: Sequence[float]) -> Iterator[float]:
+    """So placed that the next one is between them as often as they say, after few samples as after many."""
+    count = len(ordered)
+    return (find_quantile(ordered, (part * (count + 1) - 1) / (count - 1)) for part in QUANTILES)
+
+
+def find_quantile(ordered: Sequence[float], part: float) -> float:
+    """Between two values as far as the part lies between their places."""
+    place = part * (len(ordered) - 1)
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
 
 
 def bucket_of(planned: timedelta) -> int:

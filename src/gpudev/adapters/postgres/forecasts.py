@@ -10,6 +10,7 @@ from gpudev.adapters.postgres.pool import Connection, Database
 from gpudev.adapters.postgres.queries import load_queries
 from gpudev.adapters.postgres.rows import reservation_from
 from gpudev.domain.capacity import NodeRoom
+from gpudev.domain.demand import Submission
 from gpudev.domain.eta import BUCKETS, MIN_SAMPLES, Accuracy, Habits, WaitRatios
 from gpudev.domain.fair_share import FairShare
 from gpudev.domain.names import ReservationId, UserId
@@ -39,6 +40,10 @@ class PostgresForecasts:
     async def read_use(self, gpu_type: str, fair_share: FairShare, now: datetime) -> Mapping[UserId, float]:
         async with self._database.transaction() as connection:
             return await read_use(connection, gpu_type, fair_share, now)
+
+    async def list_submissions(self, gpu_type: str, since: datetime) -> tuple[Submission, ...]:
+        rows = await self._database.fetch(_SQL["list_submissions"], gpu_type, since)
+        return tuple(Submission(**dict(row)) for row in rows)
 
     async def measure_accuracy(self, since: datetime, step: timedelta) -> tuple[Accuracy, ...]:
         rows = await self._database.fetch(_SQL["measure_accuracy"], since, step)

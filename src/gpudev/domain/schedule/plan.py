@@ -15,7 +15,8 @@ request that starts now, within the step, ends as much later, so that it takes o
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from gpudev.domain.names import NodeName
 from gpudev.domain.schedule.grid import FOREVER, Step
@@ -154,6 +155,12 @@ class Plan:
         self._change_all(ask, slot, ask.slots)
         self._returns += 1
 
+    def reorder(self, order_of: Callable[[Ask], Order]) -> None:
+        """Offer freed room in another order from now on."""
+        for ask_id, ask in self._asks.items():
+            self._asks[ask_id] = replace(ask, order=order_of(ask))
+        self._line = sorted((ask.order, ask_id) for ask_id, ask in self._asks.items())
+
     def compress(self, newcomers: Iterable[Ask] = ()) -> tuple[str, ...]:
         """Offer what is free to everybody in order, once; those who start earlier now.
 
@@ -170,7 +177,9 @@ class Plan:
 
     def advance(self, origin: Step, lag: int = 0) -> None:
         """Time has passed: nothing starts before this step."""
-        self.origin, self._lag = origin, lag
+        is_later, self.origin, self._lag = origin > self.origin, origin, lag
+        if not is_later:
+            return
         for room in self._allowed.values():
             room.forget_before(origin)
         for number, room in enumerate(self._rooms):

@@ -1,13 +1,14 @@
 """When a request is likely to start: the promise is the latest time, and most start earlier.
 
 People leave early, so the wait turns out shorter than planned. By how much is learned from those who have
-started: the ratio of the wait to the planned wait, by size and by how long the planned wait was. Where too
-few have started, nothing is said.
+started: the ratio of the wait to the planned wait, by size, by how long the planned wait was, and by length:
+short requests find earlier gaps. Where too few of a length have started all lengths are taken together, and
+where those are too few, nothing is said.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,14 @@ BUCKETS = (
     timedelta(hours=24),
 )
 """Planned waits are alike between two of these."""
+
+LENGTHS = (timedelta(hours=1), timedelta(hours=4))
+"""Requests that are not longer than one of these are alike."""
+
+ANY_LENGTH = -1
+
+Kind = tuple[int, int, int]
+"""Slots, bucket of the planned wait, and class of the length or any."""
 
 QUANTILES = (0.1, 0.5, 0.9)
 
@@ -50,13 +59,16 @@ class LikelyStart:
 
 @dataclass(frozen=True, slots=True)
 class Habits:
-    """What was learned of one GPU type, by slots and bucket of the planned wait."""
+    """What was learned of one GPU type."""
 
-    ratios: Mapping[tuple[int, int], WaitRatios] = field(default_factory=dict)
+    ratios: Mapping[Kind, WaitRatios] = field(default_factory=dict)
 
-    def find_likely_start(self, asked_at: datetime, promised_at: datetime, slots: int) -> LikelyStart | None:
+    def find_likely_start(
+        self, asked_at: datetime, promised_at: datetime, slots: int, length: timedelta
+    ) -> LikelyStart | None:
         planned = promised_at - asked_at
-        ratios = self.ratios.get((slots, bucket_of(planned)))
+        kinds = _list_kinds(slots, planned, length)
+        ratios = next((self.ratios[kind] for kind in kinds if kind in self.ratios), None)
         if ratios is None or planned <= timedelta():
             return None
         return LikelyStart(
@@ -73,17 +85,18 @@ class Wait:
     """What somebody who has started was promised at first, and how long it took."""
 
     slots: int
+    length: timedelta
     planned: timedelta
     waited: timedelta
 
 
 def learn_habits(waits: Iterable[Wait]) -> Habits:
     """The store says the same in SQL, of the waits that it keeps."""
-    ratios: defaultdict[tuple[int, int], list[float]] = defaultdict(list)
+    ratios: defaultdict[Kind, list[float]] = defaultdict(list)
     for wait in waits:
         if wait.planned > timedelta():
-            ratio = max(0.0, wait.waited / wait.planned)
-            ratios[wait.slots, bucket_of(wait.planned)].append(ratio)
+            for kind in _list_kinds(wait.slots, wait.planned, wait.length):
+                ratios[kind].append(max(0.0, wait.waited / wait.planned))
     enough = {key: sorted(some) for key, some in ratios.items() if len(some) >= MIN_SAMPLES}
     return Habits({key: WaitRatios(*_list_quantiles(some)) for key, some in enough.items()})
 
@@ -104,6 +117,16 @@ def find_quantile(ordered: Sequence[float], part: float) -> float:
 
 def bucket_of(planned: timedelta) -> int:
     return bisect_right(BUCKETS, planned)
+
+
+def length_class_of(length: timedelta) -> int:
+    return bisect_left(LENGTHS, length)
+
+
+def _list_kinds(slots: int, planned: timedelta, length: timedelta) -> tuple[Kind, Kind]:
+    """The most exact one first."""
+    bucket = bucket_of(planned)
+    return (slots, bucket, length_class_of(length)), (slots, bucket, ANY_LENGTH)
 
 
 def _whole_seconds(moment: datetime) -> datetime:

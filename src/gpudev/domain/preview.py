@@ -93,7 +93,8 @@ class Foresight:
     def _likely(self, wish: Wish, start: datetime | None) -> tuple[datetime, datetime] | None:
         if start is None or wish.start_at is not None:
             return None
-        likely = self._habits.find_likely_start(self._situation.now, start, max(1, wish.gpu_count))
+        slots = max(1, wish.gpu_count)
+        likely = self._habits.find_likely_start(self._situation.now, start, slots, wish.duration)
         return (likely.earliest, likely.latest) if likely else None
 
     def _is_takeable(self, request: Reservation) -> bool:

@@ -11,7 +11,7 @@ from gpudev.adapters.postgres.queries import load_queries
 from gpudev.adapters.postgres.rows import reservation_from
 from gpudev.domain.capacity import NodeRoom
 from gpudev.domain.demand import Submission
-from gpudev.domain.eta import BUCKETS, MIN_SAMPLES, Accuracy, Habits, WaitRatios
+from gpudev.domain.eta import ANY_LENGTH, BUCKETS, LENGTHS, MIN_SAMPLES, Accuracy, Habits, WaitRatios
 from gpudev.domain.fair_share import FairShare
 from gpudev.domain.names import ReservationId, UserId
 from gpudev.ports.forecasts import Outlook
@@ -52,8 +52,12 @@ class PostgresForecasts:
 
 async def read_habits(connection: Connection, gpu_type: str, since: datetime) -> Habits:
     bounds = [bound.total_seconds() for bound in BUCKETS]
-    rows = await connection.fetch(_SQL["list_habits"], gpu_type, bounds, since, MIN_SAMPLES)
-    return Habits({(row["slots"], row["bucket"]): WaitRatios(*row["ratios"]) for row in rows})
+    rows = await connection.fetch(
+        _SQL["list_habits"], gpu_type, bounds, since, MIN_SAMPLES, LENGTHS, ANY_LENGTH
+    )
+    return Habits(
+        {(row["slots"], row["bucket"], row["length_class"]): WaitRatios(*row["ratios"]) for row in rows}
+    )
 
 
 async def read_use(

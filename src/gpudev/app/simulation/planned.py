@@ -153,7 +153,7 @@ class PlannedQueue(Queue):
             POSITION: by_position(self.now, position),
             START_RATE: self._rate.estimate(self.now, position),
         }
-        likely = self._habits.find_likely_start(self.now, planned, run.slots)
+        likely = self._habits.find_likely_start(self.now, planned, run.slots, run.asked.length)
         if likely is not None:
             run.estimates[LIKELY] = likely.middle
             run.window = (likely.earliest, likely.latest)
@@ -161,7 +161,7 @@ class PlannedQueue(Queue):
     def _remember(self, run: Run) -> None:
         if run.estimates and run.wait is not None:
             planned = run.estimates[PLANNED] - run.asked.at
-            self._waits.append((self.now, Wait(run.slots, planned, run.wait)))
+            self._waits.append((self.now, Wait(run.slots, run.asked.length, planned, run.wait)))
 
     def _learn(self) -> None:
         self._learned_at = self.now

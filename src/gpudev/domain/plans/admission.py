@@ -212,7 +212,8 @@ def _likely_start(seen: Observation, request: Reservation, slot: Slot | None) ->
     if slot is None or request.start_at is not None:
         return None
     promised_at = seen.policy.grid.time_of(slot.start)
-    return seen.habits.find_likely_start(request.created_at, promised_at, max(1, request.gpu_count))
+    slots = max(1, request.gpu_count)
+    return seen.habits.find_likely_start(request.created_at, promised_at, slots, request.duration)
 
 
 def _start_of(slot: Slot, seen: Observation) -> datetime | None:

@@ -4,19 +4,22 @@
 -- name: list_habits
 WITH waits AS (
     SELECT slots, width_bucket(extract(epoch FROM promised_at - asked_at)::float8, $2::float8[]) AS bucket,
+           (SELECT count(*) FROM unnest($5::interval[]) AS bound WHERE length > bound)::integer AS length_class,
            greatest(0, extract(epoch FROM started_at - asked_at)::float8)
                / extract(epoch FROM promised_at - asked_at)::float8 AS ratio
     FROM forecasts
     WHERE gpu_type = $1 AND started_at >= $3 AND promised_at > asked_at
+), kinds AS (
+    SELECT * FROM waits UNION ALL SELECT slots, bucket, $6::integer, ratio FROM waits
 ), counted AS (
-    SELECT slots, bucket, ratio, count(*) OVER (PARTITION BY slots, bucket) AS n FROM waits
+    SELECT *, count(*) OVER (PARTITION BY slots, bucket, length_class) AS n FROM kinds
 )
-SELECT slots, bucket,
+SELECT slots, bucket, length_class,
        percentile_cont(ARRAY[(0.1 * (n + 1) - 1) / (n - 1), 0.5, (0.9 * (n + 1) - 1) / (n - 1)]::float8[])
            WITHIN GROUP (ORDER BY ratio) AS ratios
 FROM counted
 WHERE n >= $4
-GROUP BY slots, bucket, n;
+GROUP BY slots, bucket, length_class, n;
 
 -- A promise is kept by whoever starts within the step that it names.
 -- name: measure_accuracy

@@ -9,6 +9,11 @@ ALTER TABLE reservations
         'image_unavailable', 'pod_deleted', 'node_lost', 'evicted', 'out_of_memory', 'disk_failed',
         'internal_error'));
 
+-- Short requests find earlier gaps, so that lengths are learned from apart.
+ALTER TABLE forecasts ADD COLUMN length interval;
+UPDATE forecasts SET length = r.duration FROM reservations r WHERE r.reservation_id = forecasts.reservation_id;
+ALTER TABLE forecasts ALTER COLUMN length SET NOT NULL;
+
 CREATE OR REPLACE VIEW reservation_rows AS
 SELECT r.reservation_id, r.user_id, u.username, r.name, r.gpu_type, r.gpu_count, r.duration, r.created_at,
        r.status, r.reason, r.detail, r.env_vars, r.ssh_public_keys, r.cli_version, r.node_name, r.node_ip,

@@ -22,6 +22,7 @@ from tests.support.reservations import NOON, make_reservation, open_test_stores,
 pytestmark = pytest.mark.anyio
 
 GRACE = timedelta(seconds=120)
+LATER = NOON + timedelta(seconds=1)
 OPERATION = OperationId("11111111-1111-4111-8111-111111111111")
 UNKNOWN = GpuType("z9", "z9.metal", 4, 8, 32)
 
@@ -67,11 +68,33 @@ async def test_the_queue_moves_when_room_comes_back(world: World) -> None:
     waiting = await submit(world.stores, make_reservation(user, gpu_count=2))
     queued = await world.until(waiting, lambda now: now.queue_position is not None)
     assert (queued.status, queued.queue_position) == (Status.QUEUED, 1)
-    assert queued.estimated_start_at == NOON + timedelta(hours=1) + GRACE
+    assert queued.estimated_start_at == NOON + timedelta(hours=1, minutes=5), (
+        "the end and its grace, on the grid"
+    )
     await world.stores.operations.request(OPERATION, holders[0], OperationKind.CANCEL, NOON)
     started = await world.active(waiting)
     assert started.node is not None
     assert (await world.stores.operations.get(OPERATION, user.user_id)).status is OperationStatus.DONE
+
+
+async def test_a_later_request_moves_nobody_who_was_promised_a_time(
+    world: World,
+) -> None:
+    """Two nodes of four GPUs: one is full for an hour, the other has two free."""
+    user = await world.user()
+    for count in (4, 2):
+        await world.active(await submit(world.stores, make_reservation(user, gpu_count=count)))
+    large = await submit(world.stores, make_reservation(user, gpu_count=4))
+    promised = await world.until(large, lambda now: now.estimated_start_at is not None)
+    assert len(promised.planned_nodes) == 1
+    long = timedelta(hours=20)
+    small = await submit(world.stores, make_reservation(user, gpu_count=2, duration=long, created_at=LATER))
+    await world.until(small, lambda now: now.queue_position == 2 or now.status is not Status.PENDING)
+    again = await world.get(large)
+    assert (again.estimated_start_at, again.planned_nodes) == (
+        promised.estimated_start_at,
+        promised.planned_nodes,
+    )
 
 
 async def test_cancelling_one_who_waits_moves_up_those_behind(world: World) -> None:

@@ -46,6 +46,8 @@ class Surroundings:
     api_url: str | None = None
     wants_plain_output: bool = False
     """No colour and no moving lines: `NO_COLOR` or `CI` is set, or the terminal is a dumb one."""
+    is_automated: bool = False
+    """`CI` is set: whatever the terminal looks like, nobody sits there."""
     aws: AwsPlace = AwsPlace()
     github_user: str | None = None
 
@@ -57,6 +59,10 @@ class Surroundings:
     @property
     def credentials_file(self) -> Path:
         return self.state_dir / "credentials"
+
+    @property
+    def stage_times_file(self) -> Path:
+        return self.state_dir / "stage-times.json"
 
     @property
     def ssh_dir(self) -> Path:
@@ -85,6 +91,7 @@ def read_surroundings(environ: Mapping[str, str] = os.environ) -> Surroundings:
         api_url=environ.get("GPU_DEV_API_URL") or None,
         wants_plain_output=bool(environ.get("NO_COLOR") or environ.get("CI"))
         or environ.get("TERM") == "dumb",
+        is_automated=bool(environ.get("CI")),
         aws=AwsPlace(
             region=environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION") or DEFAULT_REGION,
             sts_endpoint=environ.get("AWS_ENDPOINT_URL_STS") or None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import time
 from collections.abc import Collection, Iterator, Mapping
@@ -175,7 +176,13 @@ class Client:
         return self.call(RevokedKey, "DELETE", f"/v1/keys/{quote(prefix, safe='')}")
 
     def events(
-        self, reservation: str, *, after: int = 0, timeout: float | None = None
+        self,
+        reservation: str,
+        *,
+        after: int = 0,
+        timeout: float | None = None,
+        patience: float = sse.PATIENCE_SECONDS,
+        on_loss: sse.Loss = sse.ignore_loss,
     ) -> Iterator[JobEvent | None]:
         """Every event of a reservation, then live ones; None is a heartbeat. See `sse.follow`."""
         path = f"{_job_path(reservation)}/events"
@@ -186,7 +193,16 @@ class Client:
             with self._stream(path, headers, silence_seconds) as lines:
                 yield lines
 
-        return sse.follow(connect, sse.Deadline(timeout), after)
+        deadline = sse.Deadline(timeout)
+        return sse.follow(connect, deadline, after, patience_seconds=patience, on_loss=on_loss)
+
+    def list_events(self, reservation: str) -> tuple[JobEvent, ...]:
+        """What has happened to a reservation until now."""
+        path = f"{_job_path(reservation)}/events?follow=false"
+        with self._stream(path, {}, ANSWER_SECONDS) as lines:
+            # A heartbeat means that the server goes on although it was told not to: the history is over.
+            told = itertools.takewhile(lambda data: data is not None, sse.parse(lines))
+            return tuple(codec.loads(JobEvent, data) for data in told if data is not None)
 
     def logs(self, reservation: str, *, tail: int | None = None, follow: bool = False) -> Iterator[str]:
         """What the dev server has written about itself, line by line."""

@@ -2,36 +2,56 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from gpudev.cli.output import Output, format_options, pass_output, put, say
+from gpudev.cli.examples import examples
+from gpudev.cli.output import Output, format_options, pass_output
+from gpudev.cli.screen import find_width
+
+if TYPE_CHECKING:
+    from gpudev.cli.listing import Listing
+    from gpudev.client.session import Client
 
 
-@click.command("queue")
+@click.command(
+    "queue",
+    epilog=examples(
+        "gpu-dev queue",
+        "gpu-dev queue -t h100 --watch",
+    ),
+)
 @click.option("-t", "--gpu-type", metavar="TYPE", help="Only those who wait for this type.")
+@click.option("--watch", "watched", is_flag=True, help="Show it again whenever it changes, until Ctrl-C.")
 @format_options
 @pass_output
-def command(output: Output, *, gpu_type: str | None) -> None:
+def command(output: Output, *, gpu_type: str | None, watched: bool) -> None:
     """Show who waits for which GPUs, in the order in which they start.
 
     Yours have their id and name; why they wait is told by gpu-dev show ID. A start that is not known yet
     depends on GPUs that come back at no known time.
     """
-    from gpudev.cli.render.data import format_json, format_yaml
-    from gpudev.cli.render.queue import format_own_names, format_queue, only_type
-    from gpudev.cli.render.times import read_now
+    from gpudev.cli.listing import format_listing, print_listing
     from gpudev.client import session
+    from gpudev.client.config import read_surroundings
 
-    with session.connect() as client:
-        answer = client.queue()
+    surroundings = read_surroundings()
+    with session.connect(surroundings) as client:
+        if watched:
+            from gpudev.cli.watching import watch
+
+            watch(lambda: format_listing(_list(client, gpu_type), output.format), surroundings)
+        print_listing(_list(client, gpu_type), output.format)
+
+
+def _list(client: Client, gpu_type: str | None) -> Listing:
+    from gpudev.cli.listing import Listing, names_of
+    from gpudev.cli.render.queue import format_queue, only_type
+    from gpudev.cli.render.times import read_now
+
+    answer = client.queue()
     chosen = only_type(answer, gpu_type.lower()) if gpu_type else answer
-    if output.format == "json":
-        put(format_json(chosen))
-    elif output.format == "yaml":
-        put(format_yaml(chosen))
-    elif not chosen.total:
-        say("Nobody waits.")
-    elif output.format == "name":
-        put(format_own_names(chosen))
-    else:
-        put(format_queue(chosen, read_now()))
+    own = names_of(entry.name for line in chosen.queue.values() for entry in line)
+    table = format_queue(chosen, read_now(), find_width())
+    return Listing(chosen, own, table, "Nobody waits.", is_empty=not chosen.total)

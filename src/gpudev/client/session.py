@@ -52,11 +52,13 @@ _LOG_SILENCE_SECONDS = 24 * 3600.0
 class Client:
     """A session with one server. Logs in by itself, when needed, and again when the key has ended."""
 
-    def __init__(self, target: Target, surroundings: Surroundings) -> None:
+    def __init__(
+        self, target: Target, surroundings: Surroundings, *, answer_seconds: float = ANSWER_SECONDS
+    ) -> None:
         self.target = target
         self._surroundings = surroundings
         self._credentials = Credentials(surroundings.credentials_file)
-        self._http = Http(target.api_url)
+        self._http = Http(target.api_url, answer_seconds)
         self._key: str | None = None
         self.admin = Admin(self)
         self.disks = Disks(self)
@@ -286,10 +288,10 @@ class Client:
         self._key = api_key
 
 
-def connect(surroundings: Surroundings | None = None) -> Client:
+def connect(surroundings: Surroundings | None = None, *, answer_seconds: float = ANSWER_SECONDS) -> Client:
     """A client of the server that the user's configuration names."""
     here = surroundings or read_surroundings()
-    return Client(find_target(here), here)
+    return Client(find_target(here), here, answer_seconds=answer_seconds)
 
 
 def _job_path(reservation: str) -> str:

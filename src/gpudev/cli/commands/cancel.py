@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gpudev.cli.completing import complete_with
 from gpudev.cli.errors import INTERRUPTED
 from gpudev.cli.examples import examples
 from gpudev.cli.output import Output, json_option, pass_output, put, say
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
         "gpu-dev cancel --all --yes",
     ),
 )
-@click.argument("reservations", metavar="[ID]...", nargs=-1)
+@click.argument("reservations", metavar="[ID]...", nargs=-1, shell_complete=complete_with("reservations"))
 @click.option("--all", "everything", is_flag=True, help="All of yours that are not over.")
 @click.option("--no-wait", is_flag=True, help="Do not wait until everything is cleaned up.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")

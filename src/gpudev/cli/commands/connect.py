@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from gpudev.cli.completing import complete_with
 from gpudev.cli.examples import examples
 from gpudev.cli.overriding import override
 
@@ -47,7 +48,7 @@ class _WithRemoteCommand(click.Command):
         "gpu-dev connect train -- 'cd src && make'",
     ),
 )
-@click.argument("reservation", metavar="[ID]", required=False)
+@click.argument("reservation", metavar="[ID]", required=False, shell_complete=complete_with("reservations"))
 @click.option("--node", metavar="N", type=int, default=0, help="Of several nodes, the one of this rank.")
 @click.pass_context
 def command(context: click.Context, reservation: str | None, node: int) -> None:

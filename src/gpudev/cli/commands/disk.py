@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gpudev.cli.completing import complete_with
 from gpudev.cli.output import Output, format_options, json_option, pass_output, put, say
 from gpudev.cli.screen import can_ask, can_draw, find_width
 
@@ -44,7 +45,7 @@ def list_disks(output: Output, *, deleted: bool) -> None:
 
 
 @command.command("show")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_with("disks"))
 @json_option
 @pass_output
 def show(output: Output, name: str) -> None:
@@ -70,7 +71,7 @@ def create(output: Output, name: str, *, size_gb: int | None, no_wait: bool) -> 
 
 
 @command.command("clone")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_with("disks"))
 @click.argument("new_name")
 @_no_wait
 @json_option
@@ -84,7 +85,7 @@ def clone(output: Output, name: str, new_name: str, *, no_wait: bool) -> None:
 
 
 @command.command("grow")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_with("disks"))
 @click.argument("size_gb", metavar="GB", type=int)
 @_no_wait
 @json_option
@@ -98,7 +99,7 @@ def grow(output: Output, name: str, size_gb: int, *, no_wait: bool) -> None:
 
 
 @command.command("rename")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_with("disks"))
 @click.argument("new_name")
 @json_option
 @pass_output
@@ -115,7 +116,7 @@ def rename(output: Output, name: str, new_name: str) -> None:
 
 
 @command.command("delete")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_with("disks"))
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @_no_wait
 @json_option
@@ -146,7 +147,7 @@ def restore(output: Output, name: str, *, new_name: str | None, no_wait: bool) -
 
 
 @command.command("list-content")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_with("disks"))
 @json_option
 @pass_output
 def list_content(output: Output, name: str) -> None:
@@ -165,7 +166,7 @@ def list_content(output: Output, name: str) -> None:
 
 
 @command.command("snapshots")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_with("disks"))
 @format_options
 @pass_output
 def snapshots(output: Output, name: str) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import click
 
+from gpudev.cli.completing import complete_with
 from gpudev.cli.durations import hours_option
 from gpudev.cli.examples import examples
 from gpudev.cli.output import Output, json_option, pass_output, put
 
 
 @click.command("edit", epilog=examples("gpu-dev edit --extend 2", "gpu-dev edit train --extend 1h30m"))
-@click.argument("reservation", metavar="[ID]", required=False)
+@click.argument("reservation", metavar="[ID]", required=False, shell_complete=complete_with("reservations"))
 @click.option("--extend", "hours", metavar="TIME", callback=hours_option, help="More time: 2, 90m or 1h30m.")
 @click.option("--no-wait", is_flag=True, help="Do not wait until it is done.")
 @json_option

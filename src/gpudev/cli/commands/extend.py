@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from gpudev.cli.completing import complete_with
 from gpudev.cli.durations import hours_option
 from gpudev.cli.examples import examples
 from gpudev.cli.output import Output, json_option, pass_output, put
@@ -16,7 +17,9 @@ from gpudev.cli.output import Output, json_option, pass_output, put
         "gpu-dev extend train 1h30m",
     ),
 )
-@click.argument("words", metavar="[ID] HOURS", nargs=-1, required=True)
+@click.argument(
+    "words", metavar="[ID] HOURS", nargs=-1, required=True, shell_complete=complete_with("reservations")
+)
 @click.option("--no-wait", is_flag=True, help="Do not wait until it is done.")
 @json_option
 @pass_output

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from gpudev.cli.completing import complete_with
 from gpudev.cli.errors import INTERRUPTED
 from gpudev.cli.examples import examples
 from gpudev.cli.output import put
@@ -16,7 +17,7 @@ from gpudev.cli.output import put
         "gpu-dev logs train --tail 50",
     ),
 )
-@click.argument("reservation", metavar="[ID]", required=False)
+@click.argument("reservation", metavar="[ID]", required=False, shell_complete=complete_with("reservations"))
 @click.option("--tail", type=click.IntRange(0, 100_000), metavar="N", help="Only the last N lines.")
 @click.option("-f", "--follow", is_flag=True, help="Go on until the dev server is gone; Ctrl-C ends it.")
 @click.pass_context

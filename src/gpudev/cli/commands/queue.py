@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gpudev.cli.completing import complete_with
 from gpudev.cli.examples import examples
 from gpudev.cli.output import Output, format_options, pass_output
 from gpudev.cli.screen import find_width
@@ -22,7 +23,13 @@ if TYPE_CHECKING:
         "gpu-dev queue -t h100 --watch",
     ),
 )
-@click.option("-t", "--gpu-type", metavar="TYPE", help="Only those who wait for this type.")
+@click.option(
+    "-t",
+    "--gpu-type",
+    metavar="TYPE",
+    shell_complete=complete_with("types"),
+    help="Only those who wait for this type.",
+)
 @click.option("--watch", "watched", is_flag=True, help="Show it again whenever it changes, until Ctrl-C.")
 @format_options
 @pass_output

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpudev.cli.completing import complete_with
 from gpudev.cli.durations import hours_option
 from gpudev.cli.errors import INTERRUPTED
 from gpudev.cli.examples import examples
@@ -72,14 +73,25 @@ def _parse_env(context: click.Context, parameter: click.Parameter, values: tuple
     ),
 )
 @click.option("-g", "--gpus", type=int, help="How many GPUs.  [default: 1]")
-@click.option("-t", "--gpu-type", metavar="TYPE", help="Which kind; gpu-dev avail lists them.")
+@click.option(
+    "-t",
+    "--gpu-type",
+    metavar="TYPE",
+    shell_complete=complete_with("types"),
+    help="Which kind; gpu-dev avail lists them.",
+)
 @click.option("-H", "--hours", type=float, help="For how long.  [default: 4]")
 @click.option("--for", "length", metavar="TIME", callback=hours_option, help="The same, as 2h30m or 90m.")
 @click.option("-n", "--name", help="A name of your own for it.")
 @click.option("--env", metavar="K=V", multiple=True, callback=_parse_env, help="Set this there. Repeatable.")
 @click.option("-d", "--distributed", is_flag=True, help="The GPUs are those of several whole nodes.")
 @click.option("--dockerimage", metavar="NAME", help="An image of your own, where the cluster can run it.")
-@click.option("--disk", metavar="NAME|none", help="Your home; made if new.  [default: the disk default]")
+@click.option(
+    "--disk",
+    metavar="NAME|none",
+    shell_complete=complete_with("disks"),
+    help="Your home; made if new.  [default: the disk default]",
+)
 @click.option("--no-persist", is_flag=True, help="A home that is not kept, like --disk none.")
 @click.option("--disk-size", type=int, metavar="GB", help="Size of a disk that is made.  [default: 100]")
 @click.option("-y", "--yes", is_flag=True, help="Take the defaults instead of asking.")

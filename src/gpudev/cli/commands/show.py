@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from gpudev.cli.completing import complete_with
 from gpudev.cli.examples import examples
 from gpudev.cli.output import Output, json_option, pass_output, put
 
@@ -15,7 +16,7 @@ from gpudev.cli.output import Output, json_option, pass_output, put
         "gpu-dev show train --json",
     ),
 )
-@click.argument("reservation", metavar="[ID]", required=False)
+@click.argument("reservation", metavar="[ID]", required=False, shell_complete=complete_with("reservations"))
 @json_option
 @pass_output
 def command(output: Output, reservation: str | None) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import click
 
+from gpudev.cli.completing import complete_with
 from gpudev.cli.examples import examples
 from gpudev.cli.output import Output, json_option, pass_output, put
 
 
 @click.command("why", epilog=examples("gpu-dev why", "gpu-dev why train"))
-@click.argument("reservation", metavar="[ID]", required=False)
+@click.argument("reservation", metavar="[ID]", required=False, shell_complete=complete_with("reservations"))
 @json_option
 @pass_output
 def command(output: Output, reservation: str | None) -> None:

@@ -23,6 +23,8 @@ class Choice:
     simulated: bool
     disk: str | None = None
     """None leaves it to the server: the default disk, or, while another reservation has that, none."""
+    is_answered: bool = False
+    """A person was asked for some of it, and is shown the plan before anything is done."""
 
 
 def choose(gpu_type: str | None, gpus: int | None, hours: float | None, offers: Offers) -> Choice:

@@ -1,4 +1,4 @@
-"""What `gpu-dev reserve` asks a person who has not said it, and whether to go on with the plan."""
+"""What `gpu-dev reserve` asks a person who has not said it: type, count, hours and disk."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from gpudev.cli.choices import DEFAULT_HOURS, Choice, Offers, choose, get_only_type, list_sizes
 from gpudev.cli.output import say
-from gpudev.cli.render.offers import format_plan, list_disk_rows, list_size_rows, list_type_rows
-from gpudev.cli.terminal.asking import ask_hours, ask_one, ask_text, ask_yes
+from gpudev.cli.render.offers import list_disk_rows, list_size_rows, list_type_rows
+from gpudev.cli.terminal.asking import ask_hours, ask_one, ask_text
 from gpudev.wire.cluster import TypeAvailability
 from gpudev.wire.disks import DiskInfo
 
@@ -39,11 +39,6 @@ def ask_disk(disks: Sequence[DiskInfo]) -> str | None:
     if at < len(names):
         return None if names[at] == DEFAULT_DISK else names[at]
     return NO_DISK if at == len(rows) - 1 else ask_text("Name of the new disk")
-
-
-def confirm_plan(choice: Choice, offers: Offers) -> bool:
-    say(format_plan(choice, offers.get(choice.gpu_type.lower())))
-    return ask_yes("Reserve it?", default=True)
 
 
 def _ask_type(offers: Offers) -> str:

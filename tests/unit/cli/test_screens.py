@@ -15,6 +15,7 @@ import pytest
 
 from gpudev.client import codec
 from gpudev.wire.jobs import JobDetail
+from gpudev.wire.queue import Nearby, PreviewResponse
 from tests.support.fake_api import FakeApi, Reply
 from tests.support.golden import check_golden
 from tests.support.terminal import DOWN, ENTER, INTERRUPT, SPACE, UP, Terminal, open_terminal
@@ -130,12 +131,27 @@ def test_reserve_without_colour_asks_by_numbers(api: FakeApi, monkeypatch: pytes
 
 
 def test_a_plan_that_is_turned_down_asks_for_nothing(api: FakeApi) -> None:
+    start = datetime.now(UTC) + timedelta(hours=2) + HALF_A_MINUTE / 2
+    nearby = Nearby(
+        gpu_type="h100", gpu_count=1, duration_hours=1.0, starts_now=True, estimated_start_at=start
+    )
+    preview = PreviewResponse(
+        starts_now=False,
+        estimated_start_at=start,
+        likely_start=[start - timedelta(hours=1), start],
+        current_detailed_status="1 t4 GPU on one node: t4-0 has room when 42d6c5f5 ends.",
+        nearby=[nearby],
+    )
+    api.on("POST", "/v1/jobs/preview", Reply(body=codec.encode(preview)))
     with run_gpu_dev("reserve", "-g", "1", "-H", "1", "--no-persist") as terminal:
+        album = Album(terminal)
         terminal.wait_for("Which GPUs?")
-        terminal.press(ENTER)
+        terminal.press(DOWN, ENTER)
         terminal.wait_for("Reserve it?")
+        album.keep("gpu-dev reserve -g 1 -H 1 --no-persist, Down, Enter")
         terminal.press("n", ENTER)
         assert terminal.wait_for_end() == 130
+    album.check("plan")
     assert not api.seen("POST", "/v1/jobs/submit")
 
 

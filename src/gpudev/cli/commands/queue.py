@@ -17,11 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command(
-    "queue",
-    epilog=examples(
-        "gpu-dev queue",
-        "gpu-dev queue -t h100 --watch",
-    ),
+    "queue", epilog=examples("gpu-dev queue", "gpu-dev queue -t h100 --watch", "gpu-dev queue --accuracy")
 )
 @click.option(
     "-t",
@@ -30,14 +26,16 @@ if TYPE_CHECKING:
     shell_complete=complete_with("types"),
     help="Only those who wait for this type.",
 )
+@click.option("--accuracy", is_flag=True, help="How far the forecasts of the last four weeks were off.")
 @click.option("--watch", "watched", is_flag=True, help="Show it again whenever it changes, until Ctrl-C.")
 @format_options
 @pass_output
-def command(output: Output, *, gpu_type: str | None, watched: bool) -> None:
-    """Show who waits for which GPUs, in the order in which they start.
+def command(output: Output, *, gpu_type: str | None, accuracy: bool, watched: bool) -> None:
+    """Show who waits for which GPUs, in the order in which they came.
 
-    Yours have their id and name; why they wait is told by gpu-dev show ID. A start that is not known yet
-    depends on GPUs that come back at no known time.
+    A start is a promise: it may come earlier, and a small request may start before a large one that came
+    first, where that makes nobody late. Yours have their id and name; why they wait is told by gpu-dev show
+    ID. A start that is not known yet depends on GPUs that come back at no known time.
     """
     from gpudev.cli.listing import format_listing, print_listing
     from gpudev.client import session
@@ -45,6 +43,9 @@ def command(output: Output, *, gpu_type: str | None, watched: bool) -> None:
 
     surroundings = read_surroundings()
     with session.connect(surroundings) as client:
+        if accuracy:
+            print_listing(_list_accuracy(client), output.format)
+            return
         if watched:
             from gpudev.cli.watching import watch
 
@@ -62,3 +63,14 @@ def _list(client: Client, gpu_type: str | None) -> Listing:
     own = names_of(entry.name for line in chosen.queue.values() for entry in line)
     table = format_queue(chosen, read_now(), find_width())
     return Listing(chosen, own, table, "Nobody waits.", is_empty=not chosen.total)
+
+
+def _list_accuracy(client: Client) -> Listing:
+    from gpudev.cli.listing import Listing
+    from gpudev.cli.render.forecasts import format_accuracy
+
+    answer = client.accuracy()
+    remark = "Nobody has waited and started yet."
+    return Listing(
+        answer, tuple(answer.accuracy), format_accuracy(answer), remark, is_empty=not answer.accuracy
+    )

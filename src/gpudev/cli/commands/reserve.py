@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,6 +12,7 @@ from gpudev.cli.completing import complete_with
 from gpudev.cli.durations import hours_option
 from gpudev.cli.errors import INTERRUPTED
 from gpudev.cli.examples import examples
+from gpudev.cli.moments import moment_option
 from gpudev.cli.output import Output, json_option, pass_output, put, say
 from gpudev.cli.screen import can_ask, can_draw
 from gpudev.cli.spelling import spell
@@ -38,6 +40,8 @@ class Wish:
     disk: str | None
     no_persist: bool
     disk_size: int | None
+    at: datetime | None
+    dry_run: bool
     yes: bool
     no_wait: bool
     no_interactive: bool
@@ -94,6 +98,8 @@ def _parse_env(context: click.Context, parameter: click.Parameter, values: tuple
 )
 @click.option("--no-persist", is_flag=True, help="A home that is not kept, like --disk none.")
 @click.option("--disk-size", type=int, metavar="GB", help="Size of a disk that is made.  [default: 100]")
+@click.option("--at", metavar="TIME", callback=moment_option, help='Book: 14:00, "tomorrow 14:00", "in 2h".')
+@click.option("--dry-run", is_flag=True, help="Only say when it would start, and what would start sooner.")
 @click.option("-y", "--yes", is_flag=True, help="Take the defaults instead of asking.")
 @click.option("--no-wait", is_flag=True, help="Do not wait until it is ready.")
 @click.option("--no-interactive", is_flag=True, help="Never ask, even on a terminal.")
@@ -126,7 +132,13 @@ def _reserve(context: click.Context, wish: Wish, output: Output) -> None:
     surroundings = read_surroundings()
     with session.connect(surroundings) as client:
         choice = _choose(wish, client)
-        answer = client.reserve(_request(wish, choice, surroundings))
+        request = _request(wish, choice, surroundings)
+        if wish.dry_run:
+            _preview(client, request, output)
+            return
+        if choice.is_answered and not _confirm(client, choice, request):
+            raise click.Abort
+        answer = client.reserve(request)
         short = ssh.id8(answer.reservation_id)
         say(f"Asked for {_describe(choice)}: reservation {short}.")
         if answer.warning:
@@ -141,19 +153,35 @@ def _reserve(context: click.Context, wish: Wish, output: Output) -> None:
     put(format_json(job) if output.as_json else text)
 
 
+def _preview(client: Client, request: SubmitRequest, output: Output) -> None:
+    from gpudev.cli.render.data import format_json
+    from gpudev.cli.render.forecasts import format_preview
+    from gpudev.cli.render.times import read_now
+
+    answer = client.preview(request)
+    put(format_json(answer) if output.as_json else format_preview(answer, read_now()))
+
+
+def _confirm(client: Client, choice: Choice, request: SubmitRequest) -> bool:
+    """Show the plan to a person who was asked for it, and when it would start."""
+    from gpudev.cli.render.offers import format_plan
+    from gpudev.cli.render.times import read_now
+    from gpudev.cli.terminal.asking import ask_yes
+
+    say(format_plan(choice, client.preview(request), read_now()))
+    return ask_yes("Reserve it?", default=True)
+
+
 def _choose(wish: Wish, client: Client) -> Choice:
-    """What was typed; on a terminal also answers, and then the plan is shown before anything is asked for."""
+    """What was typed, and on a terminal the answers to what was not."""
     from gpudev.cli.choices import choose
 
     offers = client.availability().availability
     if wish.may_ask and (wish.says_nothing or (wish.gpu_type is None and len(offers) > 1)):
-        from gpudev.cli.questions import ask_choice, confirm_plan
+        from gpudev.cli.questions import ask_choice
 
         choice = ask_choice(wish.gpu_type, wish.gpus, wish.total_hours, offers)
-        choice = replace(choice, disk=_choose_disk(wish, client, always=True))
-        if not confirm_plan(choice, offers):
-            raise click.Abort
-        return choice
+        return replace(choice, disk=_choose_disk(wish, client, always=True), is_answered=True)
     choice = choose(wish.gpu_type, wish.gpus, wish.total_hours, offers)
     return replace(choice, disk=_choose_disk(wish, client, always=False))
 
@@ -182,6 +210,7 @@ def _request(wish: Wish, choice: Choice, surroundings: Surroundings) -> SubmitRe
         duration_hours=choice.hours,
         name=wish.name,
         distributed=wish.distributed or None,
+        start_at=wish.at,
         env_vars=wish.env,
         image=wish.dockerimage,
         disk_name=choice.disk,

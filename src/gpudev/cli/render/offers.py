@@ -6,11 +6,13 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
 from gpudev.cli.choices import Choice, starts_now
+from gpudev.cli.render.forecasts import format_preview
 from gpudev.cli.render.reservations import format_gpus
 from gpudev.cli.render.table import format_fields, format_table
-from gpudev.cli.render.times import format_hours, format_span
+from gpudev.cli.render.times import Now, format_hours, format_span
 from gpudev.wire.cluster import TypeAvailability
 from gpudev.wire.disks import DiskInfo
+from gpudev.wire.queue import PreviewResponse
 
 
 def list_type_rows(offers: Iterable[TypeAvailability]) -> list[str]:
@@ -53,11 +55,11 @@ def format_start(offer: TypeAvailability, gpus: int) -> str:
     return "when there is room"
 
 
-def format_plan(choice: Choice, offer: TypeAvailability | None) -> str:
+def format_plan(choice: Choice, preview: PreviewResponse, now: Now) -> str:
+    """What is about to be asked for, when it would start, and what would start sooner."""
     fields = [
         ("GPUs", format_gpus(choice.gpu_type, choice.gpus, simulated=choice.simulated)),
         ("For", format_hours(choice.hours)),
         ("Home", {None: "the disk default", "none": "not kept"}.get(choice.disk, f"the disk {choice.disk}")),
-        ("Starts", format_start(offer, choice.gpus) if offer else "not known"),
     ]
-    return format_fields(fields)
+    return f"{format_fields(fields)}\n{format_preview(preview, now)}"

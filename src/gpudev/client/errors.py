@@ -13,6 +13,7 @@
     ├── TimedOut         the wait was longer than the caller allowed
     ├── Unreachable      no answer, or no address to ask
     ├── ServerFailed     an answer that is an error of the server's own (5xx), or that cannot be read
+    ├── Outdated         this client is too old for the server
     └── BrokenFile       a file of the user's configuration cannot be used
 
 The server's sentence and hint are passed on as they are.
@@ -80,6 +81,10 @@ class Unreachable(ClientError):
 
 class ServerFailed(ClientError):
     default_code = "server_error"
+
+
+class Outdated(ClientError):
+    default_code = "client_too_old"
 
 
 class BrokenFile(ClientError):

@@ -4,7 +4,8 @@ Only requests that may be repeated are: those that change nothing, those that do
 and a submit that carries an `Idempotency-Key`. A server that says when to ask again (`Retry-After`) is asked
 then, if that is soon; the number of repeats is small in any case.
 
-Everything that can go wrong on the way is `Unreachable`; an answer with any status is a `Response`.
+Everything that can go wrong on the way is `Unreachable`; an answer with any status is a `Response`. The
+first answer also tells the server's version: one that this client is too old for is `Outdated`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import contextlib
 import http.client
 import ssl
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Self
@@ -20,7 +22,9 @@ from urllib.parse import urlsplit
 
 from gpudev import __version__
 from gpudev.client.config import DEFAULT_PORTS
-from gpudev.client.errors import Unreachable
+from gpudev.client.errors import Outdated, Unreachable
+from gpudev.client.versions import UPGRADE, OutdatedClient, ServerVersion, Verdict, judge
+from gpudev.wire.versions import OLDEST_CLIENT_HEADER, VERSION_HEADER
 
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 30.0
@@ -80,7 +84,8 @@ class Stream:
 class Http:
     """The connection to one server. Not for several threads at once."""
 
-    def __init__(self, api_url: str) -> None:
+    def __init__(self, api_url: str, answer_seconds: float = ANSWER_SECONDS) -> None:
+        self._answer_seconds = answer_seconds
         parts = urlsplit(api_url)
         self._api_url = api_url
         self._scheme = parts.scheme
@@ -88,6 +93,8 @@ class Http:
         self._port = parts.port or DEFAULT_PORTS[parts.scheme]
         self._prefix = parts.path
         self._kept: http.client.HTTPConnection | None = None
+        self.server_version: ServerVersion | None = None
+        """Known after the first answer of a server that tells it."""
 
     def __enter__(self) -> Self:
         return self
@@ -164,9 +171,9 @@ class Http:
 
     def _connect(self) -> http.client.HTTPConnection:
         kind = http.client.HTTPSConnection if self._scheme == "https" else http.client.HTTPConnection
-        connection = kind(self._host, self._port, timeout=CONNECT_SECONDS)
+        connection = kind(self._host, self._port, timeout=min(CONNECT_SECONDS, self._answer_seconds))
         connection.connect()
-        connection.sock.settimeout(ANSWER_SECONDS)
+        connection.sock.settimeout(self._answer_seconds)
         return connection
 
     def _ask(self, connection: http.client.HTTPConnection, request: Request) -> http.client.HTTPResponse:
@@ -174,7 +181,22 @@ class Http:
         if request.body is not None:
             headers["Content-Type"] = "application/json"
         connection.request(request.method, f"{self._prefix}{request.path}", request.body, headers)
-        return connection.getresponse()
+        answer = connection.getresponse()
+        if self.server_version is None:
+            self._meet(answer)
+        return answer
+
+    def _meet(self, answer: http.client.HTTPResponse) -> None:
+        version, oldest = answer.getheader(VERSION_HEADER), answer.getheader(OLDEST_CLIENT_HEADER)
+        if version is None:
+            return
+        self.server_version = ServerVersion(version, oldest or "")
+        verdict = judge(__version__, self.server_version)
+        words = f"This is gpu-dev {__version__}, and the server at {self._api_url} is {version}"
+        if verdict is Verdict.TOO_OLD:
+            raise Outdated(f"{words}, which needs {oldest} or newer.", hint=UPGRADE)
+        if verdict is Verdict.OLD:
+            warnings.warn(f"{words}. {UPGRADE}", OutdatedClient, stacklevel=2)
 
     def _unreachable(self, error: Exception) -> Unreachable:
         is_local = self._host in LOOPBACK_HOSTS

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import time
 from collections.abc import Collection, Iterator, Mapping
@@ -52,11 +53,13 @@ _LOG_SILENCE_SECONDS = 24 * 3600.0
 class Client:
     """A session with one server. Logs in by itself, when needed, and again when the key has ended."""
 
-    def __init__(self, target: Target, surroundings: Surroundings) -> None:
+    def __init__(
+        self, target: Target, surroundings: Surroundings, *, answer_seconds: float = ANSWER_SECONDS
+    ) -> None:
         self.target = target
         self._surroundings = surroundings
         self._credentials = Credentials(surroundings.credentials_file)
-        self._http = Http(target.api_url)
+        self._http = Http(target.api_url, answer_seconds)
         self._key: str | None = None
         self.admin = Admin(self)
         self.disks = Disks(self)
@@ -184,7 +187,13 @@ class Client:
         return self.call(RevokedKey, "DELETE", f"/v1/keys/{quote(prefix, safe='')}")
 
     def events(
-        self, reservation: str, *, after: int = 0, timeout: float | None = None
+        self,
+        reservation: str,
+        *,
+        after: int = 0,
+        timeout: float | None = None,
+        patience: float = sse.PATIENCE_SECONDS,
+        on_loss: sse.Loss = sse.ignore_loss,
     ) -> Iterator[JobEvent | None]:
         """Every event of a reservation, then live ones; None is a heartbeat. See `sse.follow`."""
         path = f"{_job_path(reservation)}/events"
@@ -195,7 +204,16 @@ class Client:
             with self._stream(path, headers, silence_seconds) as lines:
                 yield lines
 
-        return sse.follow(connect, sse.Deadline(timeout), after)
+        deadline = sse.Deadline(timeout)
+        return sse.follow(connect, deadline, after, patience_seconds=patience, on_loss=on_loss)
+
+    def list_events(self, reservation: str) -> tuple[JobEvent, ...]:
+        """What has happened to a reservation until now."""
+        path = f"{_job_path(reservation)}/events?follow=false"
+        with self._stream(path, {}, ANSWER_SECONDS) as lines:
+            # A heartbeat means that the server goes on although it was told not to: the history is over.
+            told = itertools.takewhile(lambda data: data is not None, sse.parse(lines))
+            return tuple(codec.loads(JobEvent, data) for data in told if data is not None)
 
     def logs(self, reservation: str, *, tail: int | None = None, follow: bool = False) -> Iterator[str]:
         """What the dev server has written about itself, line by line."""
@@ -279,10 +297,10 @@ class Client:
         self._key = api_key
 
 
-def connect(surroundings: Surroundings | None = None) -> Client:
+def connect(surroundings: Surroundings | None = None, *, answer_seconds: float = ANSWER_SECONDS) -> Client:
     """A client of the server that the user's configuration names."""
     here = surroundings or read_surroundings()
-    return Client(find_target(here), here)
+    return Client(find_target(here), here, answer_seconds=answer_seconds)
 
 
 def _job_path(reservation: str) -> str:

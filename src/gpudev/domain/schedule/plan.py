@@ -144,7 +144,7 @@ class Plan:
         if not self._suits(ask, Slot(start, slot.end, slot.nodes)):
             return False
         self._settle(ask, slot)
-        # Whether there is something earlier nobody has looked yet.
+        # It was found in an earlier plan: whether this one has an earlier slot was not looked at yet.
         self._fitted[ask.id] = -1
         return True
 

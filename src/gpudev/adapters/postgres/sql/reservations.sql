@@ -284,7 +284,7 @@ SET lease_token = NULL, lease_until = NULL, defects = 0,
 WHERE reservation_id = $1 AND lease_token = $2;
 
 -- name: postpone
-UPDATE reservations SET lease_token = NULL, lease_until = NULL, next_turn_at = least(next_turn_at, $3)
+UPDATE reservations SET lease_token = NULL, lease_until = NULL, next_turn_at = $3
 WHERE reservation_id = $1 AND lease_token = $2;
 
 -- name: count_defect

@@ -81,8 +81,8 @@ def _report(weeks: list[Weeks], misses: list[str], effort: Effort) -> str:
     told = "\n".join(map(_told_row, weeks))
     verdict = "\n".join(f"- {miss}" for miss in misses) or "All of these hold for each row."
     return (
-        f"{effort.weeks} weeks of requests for 1 to 16 GPUs and half an hour to a day, on nodes of 8 GPUs; half "
-        "of the reservations are given back early, one in ten asks for more time, and some give up waiting. "
+        f"{effort.weeks} weeks of requests for 1 to 16 GPUs and half an hour to a day, on nodes of 8 GPUs; "
+        "half of the reservations are given back early, one in ten asks for more time, some give up waiting. "
         "GPUs that are asked for come to 1.2 times all there are. One fleet alone: "
         "`gpu-dev admin simulate --nodes 40 --seed 2`.\n\n"
         f"{_SERVED}\n|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n{served}\n\n"

@@ -36,7 +36,7 @@ MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 POLICY = TimePolicy()
 GRID = POLICY.grid
 COUNT = 60
-FLEET = {NodeName(f"h100-{number}"): 8 for number in range(2)}
+FLEET = {NodeName(f"h100-{number}"): 8 for number in range(3)}
 BLOCKED = re.compile(r": (\S+) has room at .+ UTC, when ([0-9a-f]{8})(, which starts before,)? ends\.$")
 
 
@@ -113,7 +113,7 @@ class People:
             hours = self.chance.choice([0.5, 1, 2, 2.5, 4])
             at = NOON + self.chance.randrange(12 * 60) * MINUTE
             self._plan(number, at, gpu_count=gpus, node_count=nodes, duration=hours * HOUR)
-        for step in range(24 * 12 * 4):
+        for step in range(36 * 12):
             self.day.at(NOON + step * GRID.width, self._look)
 
     def _plan(self, number: int, at: datetime, **changes: object) -> None:

@@ -45,6 +45,7 @@ class Plan:
         self._rooms = [Room(slots_of_nodes[name], origin) for name in self._names]
         self._allowed = {owner: Room(slots, origin) for owner, slots in (limits or {}).items()}
         self._holes: dict[int, Holes] = {}
+        self._firsts: dict[tuple[int, int], Step] = {}
         self._asks: dict[str, Ask] = {}
         self._slots: dict[str, Slot] = {}
         self._line: list[tuple[Order, str]] = []
@@ -168,7 +169,8 @@ class Plan:
         """
         without = {ask.id: ask for ask in newcomers}
         moved: list[str] = []
-        for _, ask_id in sorted([*self._line, *((ask.order, ask.id) for ask in without.values())]):
+        newcomers_in_line = [(ask.order, ask.id) for ask in without.values()]
+        for _, ask_id in sorted([*self._line, *newcomers_in_line]) if without else tuple(self._line):
             if ask_id in without:
                 self.add(without[ask_id])
             elif self._may_move(ask_id) and self._pull(ask_id):
@@ -180,6 +182,7 @@ class Plan:
         is_later, self.origin, self._lag = origin > self.origin, origin, lag
         if not is_later:
             return
+        self._firsts.clear()
         for room in self._allowed.values():
             room.forget_before(origin)
         for number, room in enumerate(self._rooms):
@@ -197,17 +200,24 @@ class Plan:
         a look costs more, nobody looks again before room has come back.
         """
         ask, slot = self._asks[ask_id], self._slots[ask_id]
-        if slot.start <= max(self.origin, ask.not_before):
+        start = slot.start
+        if start <= self.origin or start <= ask.not_before:
             return False
-        is_simple = ask.node_count == 1 and ask.not_before <= self.origin
+        if ask.node_count > 1 or ask.not_before > self.origin:
+            return self._returns > self._fitted[ask_id]
         is_restricted = ask.among is not None or ask.owner in self._allowed
-        if (is_restricted or not is_simple) and self._returns <= self._fitted[ask_id]:
+        if is_restricted and self._returns <= self._fitted[ask_id]:
             return False
-        if not is_simple:
+        if self._first_start(ask.slots, ask.length) < start:
             return True
-        if self._holes_for(ask.slots).first_start(ask.length) < slot.start:
-            return True
-        return self._rooms[self._numbers[slot.nodes[0]]].at(slot.start - 1) >= ask.slots
+        return self._rooms[self._numbers[slot.nodes[0]]].at(start - 1) >= ask.slots
+
+    def _first_start(self, slots: int, length: int) -> Step:
+        """When the first hole of this size begins; the same until some room changes."""
+        first = self._firsts.get((slots, length))
+        if first is None:
+            first = self._firsts[slots, length] = self._holes_for(slots).first_start(length)
+        return first
 
     def _pull(self, ask_id: str) -> bool:
         ask, slot = self._asks[ask_id], self._slots[ask_id]
@@ -304,6 +314,7 @@ class Plan:
             return
         room = self._rooms[node]
         room.change(start, end, slots)
+        self._firsts.clear()
         for holes in self._holes.values():
             holes.update(node, room, start, end, grows=slots > 0)
 

@@ -25,7 +25,7 @@ from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import ReservationId, UserId
 from gpudev.domain.placement import choose_port_slot
 from gpudev.domain.plans.actions import AdmissionAction, Record, SetQueuePlaces
-from gpudev.domain.plans.promises import Promises, Situation, make_promises
+from gpudev.domain.plans.promises import LeftOfLimits, Promises, Situation, make_promises
 from gpudev.domain.plans.waiting_reasons import WaitingReasons
 from gpudev.domain.queueing import QueuePlace, has_moved, in_order
 from gpudev.domain.reasons import EXPLANATIONS, Reason
@@ -147,6 +147,7 @@ def _make_newcomer(seen: Observation) -> Reservation:
 def _place_due(seen: Observation, promises: Promises, line: tuple[Reservation, ...]) -> list[Record]:
     """Start those whose time has come and whose room is there; `free` shrinks as it is given away."""
     free = count_free_slots(seen.nodes, seen.gpu_type, seen.holders, seen.shown)
+    left = LeftOfLimits(situation_of(seen))
     placed: list[Record] = []
     port_slots = list(seen.port_slots)
     for request in line:
@@ -156,10 +157,12 @@ def _place_due(seen: Observation, promises: Promises, line: tuple[Reservation, .
             slot is None
             or slot.start > promises.plan.origin
             or any(free[node] < slots for node in slot.nodes)
+            or not left.has_room_for(request)
         ):
             continue
         for node in slot.nodes:
             free[node] -= slots
+        left.take(request)
         after = place(request, slot.nodes, seen.now, choose_port_slot(port_slots, request.id))
         port_slots = [one for one in port_slots if one != after.port_slot]
         message = f"Placed on {', '.join(slot.nodes)}."

@@ -7,6 +7,7 @@ allowed to stay on. Only those who are hit by that are fitted anew.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,6 +17,7 @@ from gpudev.domain.catalogue import GpuType
 from gpudev.domain.expiry import TimePolicy, count_steps, room_is_free_at
 from gpudev.domain.names import NodeName, ReservationId, id8
 from gpudev.domain.node_labels import Labels, has_labels
+from gpudev.domain.quota import count_slots
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.schedule.grid import FOREVER, Step
 from gpudev.domain.schedule.plan import Plan
@@ -83,6 +85,23 @@ class Promises:
     plan: Plan
     broken: Mapping[ReservationId, str]
     """Those whose promise could not be kept, and why."""
+
+
+class LeftOfLimits:
+    """What users may start at this very moment: their own that are about to end have not ended yet."""
+
+    def __init__(self, situation: Situation) -> None:
+        self._situation = situation
+        self._held: Counter[str] = Counter()
+        for holder in situation.holders:
+            self.take(holder)
+
+    def has_room_for(self, request: Reservation) -> bool:
+        limit = self._situation.find_limit(request.username)
+        return limit is None or self._held[request.username] + count_slots(request) <= limit
+
+    def take(self, reservation: Reservation) -> None:
+        self._held[reservation.username] += count_slots(reservation)
 
 
 def make_promises(situation: Situation, waiting: Sequence[Reservation]) -> Promises:

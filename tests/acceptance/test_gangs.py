@@ -103,7 +103,7 @@ def test_a_gang_waits_for_whole_nodes_and_starts_by_itself(machine: Machine) -> 
     assert (job["status"], job["reason"]) == ("queued", "waiting_for_capacity")
     assert job["current_detailed_status"].startswith("4 a100 GPUs on 2 whole nodes: a100-0 has room at ")
     assert small[:8] in job["current_detailed_status"]
-    assert 118 <= job["estimated_wait_minutes"] <= 123
+    assert 118 <= job["estimated_wait_minutes"] <= 128  # The plan has steps of five minutes.
     machine.run("cancel", small, "--yes")
     active = wait_for(lambda: is_active(machine, gang), "the gang to start")
     assert len(active["nodes"]) == 2

@@ -127,19 +127,20 @@ def _read_used() -> float:
 def _report(times: Mapping[str, Sequence[Run]], left_out: Sequence[str]) -> str:
     elapsed = [Figure(name, [run.elapsed for run in runs]) for name, runs in times.items()]
     used = [Figure(name, [run.used for run in runs]) for name, runs in times.items()]
+    bare, bare_used = elapsed[0], used[0]
     rows = [
-        f"| {wall.words} | {wall.p50 / elapsed[0].p50:.1f} | {cpu.p50 / used[0].p50:.1f} | {_limit(wall, elapsed[0])} |"
+        f"| {wall.words} | {wall.p50 / bare.p50:.1f} | {cpu.p50 / bare_used.p50:.1f} | {_limit(wall, bare)} |"
         for wall, cpu in zip(elapsed[1:], used[1:], strict=True)
     ]
+    head = "| program | time | processor | time wanted at most |\n|---|---:|---:|---|"
     missing = f"\n\nLeft out: {'; '.join(left_out)}." if left_out else ""
     return (
-        f"In milliseconds, {len(times[BARE])} runs of each in turns, against a server on the same machine:\n\n"
+        f"In milliseconds, {len(times[BARE])} runs of each in turns, against a server on this machine:\n\n"
         f"{table('program', elapsed)}\n\n"
-        f"In times of the bare interpreter, which took {milliseconds(elapsed[0].p50)} ms and "
-        f"{milliseconds(used[0].p50)} ms of the processor, by the medians. The time that passes counts; that of the "
-        "processor tells how much of it is due to others on the machine:\n\n"
-        "| program | time | processor | time wanted at most |\n|---|---:|---:|---|\n"
-        + "\n".join(rows)
+        f"In times of the bare interpreter, which took {milliseconds(bare.p50)} ms and "
+        f"{milliseconds(bare_used.p50)} ms of the processor, by the medians. The time that passes counts; "
+        "that of the processor tells how much of it is due to others on the machine:\n\n"
+        + "\n".join([head, *rows])
         + missing
     )
 

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 
 from gpudev.client import codec
 from gpudev.client.errors import TimedOut, Unreachable
+from gpudev.client.interruption import pause
 from gpudev.wire.jobs import JobEvent
 
 HEARTBEAT_SECONDS = 15.0
@@ -68,7 +69,7 @@ def follow(connect: Connect, deadline: Deadline, after: int = 0) -> Iterator[Job
             if patience.is_over:
                 raise
         _check(deadline)
-        time.sleep(deadline.at_most(RECONNECT_PAUSE))
+        pause(deadline.at_most(RECONNECT_PAUSE))
 
 
 def parse(lines: Iterable[str]) -> Iterator[str | None]:

@@ -20,6 +20,7 @@ EXIT_CODES: dict[type[errors.ClientError], int] = {
     errors.NoCapacity: 5,
     errors.TimedOut: 6,
     errors.Unreachable: 7,
+    errors.ConnectionLost: 7,
 }
 ERROR = 1
 INTERRUPTED = 130

@@ -20,7 +20,7 @@ from gpudev.client.asking import Options, build_request
 from gpudev.client.errors import CommandFailed, Usage
 from gpudev.client.programs import Finished
 from gpudev.client.remote import Remote
-from gpudev.client.session import Client, connect
+from gpudev.client.session import ENDED, Client, connect
 from gpudev.client.ssh_keys import list_identity_files
 from gpudev.wire.jobs import JobDetail, JobEvent
 
@@ -156,7 +156,10 @@ def attach(reservation: str, *, client: Client | None = None) -> Box:
     """An active reservation by id, unique prefix of it, or name. It goes on when the box is closed."""
     with ExitStack() as undo:
         used = client or undo.enter_context(connect())
-        box = Box(used, used.get(reservation))
+        details = used.get(reservation)
+        if details.status in ENDED:
+            ssh.delete_config(used.surroundings, details.job_id)
+        box = Box(used, details)
         box.at_end(undo.pop_all().close)
         return box
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from tempfile import TemporaryFile
@@ -11,6 +12,8 @@ from typing import IO, Any
 
 from gpudev.client.errors import ClientError, TimedOut
 from gpudev.client.interruption import stopped_by
+
+_READ_SIZE = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +67,17 @@ def run_joined(
         )
 
 
-def start_program(words: Sequence[str]) -> subprocess.Popen[bytes]:
-    """A program whose output is read as it comes; its errors are ours."""
-    return _start(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+def stream_program(words: Sequence[str], take: Callable[[bytes], object]) -> int:
+    """A program whose output is handed on as it comes; its errors go where ours go. Returns its exit code."""
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb", buffering=0) as output, ExitStack() as cleanup:
+        with os.fdopen(writing, "wb", buffering=0) as its_end:
+            process = _start(words, stdin=subprocess.DEVNULL, stdout=its_end)
+        cleanup.callback(_end, process)
+        with stopped_by(process.kill):
+            while piece := output.read(_READ_SIZE):
+                take(piece)
+            return process.wait()
 
 
 def _start(words: Sequence[str], **files: Any) -> subprocess.Popen[bytes]:

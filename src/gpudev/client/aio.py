@@ -14,6 +14,8 @@ import functools
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import datetime
+from pathlib import Path
 from typing import Any, ParamSpec, Self, TypeVar
 
 from gpudev.client import box as sync
@@ -21,18 +23,21 @@ from gpudev.client import session
 from gpudev.client.box import Box
 from gpudev.client.config import Surroundings
 from gpudev.client.interruption import Interruption, interrupted_by
+from gpudev.client.remote import Remote
 from gpudev.client.session import Client
 from gpudev.wire.jobs import JobDetail
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
+Awaited = Callable[P, Coroutine[Any, Any, T]]
+
 _THREADS = ThreadPoolExecutor(max_workers=256, thread_name_prefix="gpudev")
 """As many as may wait at the same time; they are made when they are needed."""
 _NO_MORE = object()
 
 
-def awaited(call: Callable[P, T], undo: Callable[[T], object] | None = None) -> _Awaited[P, T]:
+def awaited(call: Callable[P, T], undo: Callable[[T], object] | None = None) -> Awaited[P, T]:
     """The call, in a thread. `undo` is for what was made for a caller who has gone meanwhile."""
 
     @functools.wraps(call)
@@ -142,6 +147,22 @@ class AsyncBox:
     def details(self) -> JobDetail:
         return self.sync.details
 
+    @property
+    def expires_at(self) -> datetime | None:
+        return self.sync.expires_at
+
+    @property
+    def nodes(self) -> tuple[Remote, ...]:
+        return self.sync.nodes
+
+    @property
+    def ssh_config(self) -> Path:
+        return self.sync.ssh_config
+
+    @property
+    def ssh_host(self) -> str:
+        return self.sync.ssh_host
+
     async def __aenter__(self) -> Self:
         return self
 
@@ -185,6 +206,3 @@ async def _in_thread(
         if future.exception() is None and undo is not None:
             await loop.run_in_executor(_THREADS, undo, future.result())
         raise
-
-
-_Awaited = Callable[P, Coroutine[Any, Any, T]]

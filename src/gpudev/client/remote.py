@@ -32,6 +32,7 @@ class Remote:
         return ["ssh", *options, self.alias, "--", command]
 
     def scp(self, source: str, target: str) -> list[str]:
+        """Paths here are absolute: in others a colon would make `scp` look for a host."""
         return ["scp", "-F", str(self.config), "-q", "-p", "--", source, target]
 
     def path(self, place: str) -> str:
@@ -88,7 +89,7 @@ def upload(remote: Remote, source: Path, place: str) -> None:
     if source.is_dir():
         send_folder(remote, source, place or source.resolve().name)
     elif source.is_file():
-        finished = run_program(remote.scp(str(source), remote.path(place)))
+        finished = run_program(remote.scp(str(source.absolute()), remote.path(place)))
         check_ssh(finished, f"Copying {source}")
     else:
         raise Usage(f"There is no file or folder {source}.")
@@ -99,7 +100,7 @@ def download(remote: Remote, place: str, target: Path) -> None:
     if run(remote, ["test", "-d", _from_home(place)]).exit_code == 0:
         fetch_folder(remote, place, target)
     else:
-        finished = run_program(remote.scp(remote.path(place), str(target)))
+        finished = run_program(remote.scp(remote.path(place), str(target.absolute())))
         check_ssh(finished, f"Copying {place}")
 
 

@@ -104,9 +104,10 @@ def command(context: click.Context, /, **given: Any) -> None:
 def _submit(wish: Wish) -> int:
     from gpudev.client import session, ssh
 
-    # Whoever ends us politely, a CI say, means what Ctrl-C means.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with session.connect() as client, ExitStack() as at_end:
+        # Whoever ends us politely, a CI say, means what Ctrl-C means.
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+        at_end.callback(signal.signal, signal.SIGTERM, before)
         reservation_id = _reserve(client, wish)
         short = ssh.id8(reservation_id)
         if not wish.keep_alive:

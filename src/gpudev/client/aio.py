@@ -80,6 +80,8 @@ class AsyncClient:
         self.get_operation = awaited(client.get_operation)
         self.availability = awaited(client.availability)
         self.status = awaited(client.status)
+        self.preview = awaited(client.preview)
+        self.accuracy = awaited(client.accuracy)
         self.queue = awaited(client.queue)
         self.whoami = awaited(client.whoami)
         self.notifications = awaited(client.notifications)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import TypedDict
 
 from gpudev import __version__
@@ -26,6 +27,8 @@ class Options(TypedDict, total=False):
     """A container image of one's own, where the cluster can run it."""
     distributed: bool
     """The GPUs are those of several whole nodes."""
+    start_at: datetime | None
+    """Book them for this time instead of asking for them now."""
 
 
 def build_request(
@@ -41,6 +44,7 @@ def build_request(
         disk_name=options.get("disk"),
         disk_size_gb=options.get("disk_size_gb"),
         distributed=options.get("distributed") or None,
+        start_at=options.get("start_at"),
         env_vars=dict(options.get("env", {})),
         ssh_public_keys=list(collect_public_keys(surroundings)),
         client_version=__version__,

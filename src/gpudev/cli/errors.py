@@ -10,6 +10,8 @@ from gpudev.cli.output import say
 from gpudev.cli.spelling import spell
 from gpudev.client import errors
 
+ERROR = 1
+INTERRUPTED = 130
 EXIT_CODES: dict[type[errors.ClientError], int] = {
     errors.Usage: 2,
     errors.NotFound: 3,
@@ -20,12 +22,14 @@ EXIT_CODES: dict[type[errors.ClientError], int] = {
     errors.NoCapacity: 5,
     errors.TimedOut: 6,
     errors.Unreachable: 7,
+    errors.ConnectionLost: 7,
+    errors.Interrupted: INTERRUPTED,
 }
-ERROR = 1
-INTERRUPTED = 130
 
 
 def exit_code_of(error: errors.ClientError) -> int:
+    if isinstance(error, errors.CommandFailed):
+        return error.exit_code
     return EXIT_CODES.get(type(error), ERROR)
 
 

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import socket
 import ssl
+import threading
 import time
 import warnings
 from collections.abc import Iterator, Mapping
@@ -23,6 +25,7 @@ from urllib.parse import urlsplit
 from gpudev import __version__
 from gpudev.client.config import DEFAULT_PORTS
 from gpudev.client.errors import Outdated, Unreachable
+from gpudev.client.interruption import stopped_by
 from gpudev.client.versions import UPGRADE, OutdatedClient, ServerVersion, Verdict, judge
 from gpudev.wire.versions import OLDEST_CLIENT_HEADER, VERSION_HEADER
 
@@ -82,7 +85,7 @@ class Stream:
 
 
 class Http:
-    """The connection to one server. Not for several threads at once."""
+    """The connection to one server. Threads may share it: they take turns, but for streams."""
 
     def __init__(self, api_url: str, answer_seconds: float = ANSWER_SECONDS) -> None:
         self._answer_seconds = answer_seconds
@@ -95,6 +98,7 @@ class Http:
         self._kept: http.client.HTTPConnection | None = None
         self.server_version: ServerVersion | None = None
         """Known after the first answer of a server that tells it."""
+        self._turn = threading.Lock()
 
     def __enter__(self) -> Self:
         return self
@@ -114,6 +118,10 @@ class Http:
         return f"{host}:{self._port}"
 
     def send(self, request: Request) -> Response:
+        with self._turn:
+            return self._send(request)
+
+    def _send(self, request: Request) -> Response:
         # A kept connection may have been closed by the server meanwhile: then the first repeat is at once.
         first = (0.0,) if self._kept is not None else ()
         pauses = iter((*first, *REPEAT_PAUSES) if request.may_repeat else ())
@@ -136,11 +144,12 @@ class Http:
         with self.translated_errors():
             connection = self._connect()
         try:
-            socket = connection.sock
-            with self.translated_errors():
-                response = self._ask(connection, request)
-                socket.settimeout(silence_seconds)
-            yield Stream(self, response)
+            opened = connection.sock
+            with stopped_by(lambda: _shut_down(opened)):
+                with self.translated_errors():
+                    response = self._ask(connection, request)
+                    opened.settimeout(silence_seconds)
+                yield Stream(self, response)
         finally:
             connection.close()
 
@@ -208,6 +217,12 @@ class Http:
         return Unreachable(
             f"The gpu-dev server at {self._api_url} does not answer: {_reason(error)}.", hint=hint
         )
+
+
+def _shut_down(opened: socket.socket) -> None:
+    """Whoever reads from it, in another thread, reads no more."""
+    with contextlib.suppress(OSError):  # it may be closed by now
+        opened.shutdown(socket.SHUT_RDWR)
 
 
 def _read(answer: http.client.HTTPResponse) -> Response:

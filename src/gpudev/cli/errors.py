@@ -12,6 +12,7 @@ from gpudev.client import errors
 
 ERROR = 1
 INTERRUPTED = 130
+
 EXIT_CODES: dict[type[errors.ClientError], int] = {
     errors.Usage: 2,
     errors.NotFound: 3,
@@ -23,13 +24,12 @@ EXIT_CODES: dict[type[errors.ClientError], int] = {
     errors.TimedOut: 6,
     errors.Unreachable: 7,
     errors.ConnectionLost: 7,
+    errors.CommandFailed: ERROR,
     errors.Interrupted: INTERRUPTED,
 }
 
 
 def exit_code_of(error: errors.ClientError) -> int:
-    if isinstance(error, errors.CommandFailed):
-        return error.exit_code
     return EXIT_CODES.get(type(error), ERROR)
 
 

@@ -69,9 +69,8 @@ def test_every_error_has_its_exit_code() -> None:
         errors.BrokenFile,
         errors.Outdated,
     }
-    assert kinds - others - {errors.CommandFailed} == EXIT_CODES.keys()
+    assert kinds - others == EXIT_CODES.keys()
     assert {exit_code_of(kind("It failed.")) for kind in others} == {1}
-    assert exit_code_of(errors.CommandFailed("It failed.", exit_code=7)) == 7
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,8 @@ class KubernetesCluster:
     async def tell(self, reservation_id: ReservationId, uid: str, notices: tuple[Notice, ...]) -> None:
         parts = self._get_open()
         pods = self._list_members(reservation_id, uid)
+        for pod in pods:
+            self._check_node(pod)
         await asyncio.gather(*(parts.inside.tell(pod, notices) for pod in pods))
 
     async def measure(self, reservation_id: ReservationId, uid: str, now: datetime) -> Usage | None:
@@ -149,6 +151,12 @@ class KubernetesCluster:
 
     def _list_members(self, reservation_id: ReservationId, uid: str) -> list[PodFacts]:
         return [pod for pod in self._view.list_pods(reservation_id) if pod.server_uid == uid]
+
+    def _check_node(self, pod: PodFacts) -> None:
+        """Where the kubelet is silent, a program would be waited for in vain."""
+        node = self._view.find_node(pod.node) if pod.node else None
+        if node is None or not node.is_ready:
+            raise ClusterUnavailable(f"The node of {pod.name} does not answer.")
 
     async def _delete_own_services(self, client: KubernetesClient, reservation_id: ReservationId) -> None:
         for service in self._view.list_services(reservation_id):

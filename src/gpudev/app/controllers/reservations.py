@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 import structlog
 
 from gpudev.app.controllers.execute import Executor
+from gpudev.app.controllers.telling import Telling
 from gpudev.domain.catalogue import Catalogue
 from gpudev.domain.disk import Disk
 from gpudev.domain.errors import ClusterUnavailable, Stale, Unavailable
@@ -19,7 +20,7 @@ from gpudev.domain.idle import NEVER, IdlePolicy
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import ReservationId
 from gpudev.domain.operations import Operation
-from gpudev.domain.plans.actions import LookAgain, Record, SettleOperations
+from gpudev.domain.plans.actions import LookAgain, Record, SettleOperations, Tell
 from gpudev.domain.plans.observation import Observation, Plan
 from gpudev.domain.plans.reservation import end_with_defect, plan_reservation
 from gpudev.domain.reservation import Reservation
@@ -58,6 +59,7 @@ class ReservationController:
         self._reservations = executor.reservations
         self._cluster = executor.cluster
         self._clock = executor.clock
+        self._telling = Telling()
         self._messages: defaultdict[ReservationId, list[int]] = defaultdict(list)
         self._sleeps_until = _FAR_FUTURE
         self._earlier_turn_set = asyncio.Event()
@@ -120,17 +122,39 @@ class ReservationController:
                 silence, server = error, None
             seen = await self._observe(reservation, operations, server, silence)
             plan = plan_reservation(seen)
-            for action in plan:
-                reservation = await self._executor.execute(claim, reservation, action)
+            reservation = await self._carry_out(claim, reservation, plan)
             if _is_patient(plan):
                 break
             operations = _without_settled(operations, plan)
+        if reservation.is_ended:
+            self._telling.forget(reservation.id)
         if silence is not None and not reservation.is_cleaned:
             raise silence
         next_turn = self._next_turn(reservation, plan)
         await self._reservations.release(claim, reservation.version, next_turn)
         if next_turn and next_turn < self._sleeps_until:
             self._earlier_turn_set.set()
+
+    async def _carry_out(self, claim: Claim, reservation: Reservation, plan: Plan) -> Reservation:
+        """What comes after a notice that was not heard is not done; the next plan does without it."""
+        for action in plan:
+            if isinstance(action, Tell) and not await self._tell(claim, reservation, action):
+                break
+            if not isinstance(action, Tell):
+                reservation = await self._executor.execute(claim, reservation, action)
+        return reservation
+
+    async def _tell(self, claim: Claim, reservation: Reservation, action: Tell) -> bool:
+        """Whether they have heard it."""
+        try:
+            with self._telling.taking_a_place():
+                await self._executor.execute(claim, reservation, action)
+        except ClusterUnavailable as error:
+            _log.warning("notice_not_told", reservation_id=reservation.id, error=error.message)
+            self._telling.note_failure(reservation.id, self._clock.now())
+            return False
+        self._telling.forget(reservation.id)
+        return True
 
     async def _observe(
         self,
@@ -151,6 +175,7 @@ class ReservationController:
             # A silent cluster says nothing about its nodes either.
             has_node=silence is not None or self._has_node(reservation),
             disk=await self._find_disk(reservation),
+            told_at=self._telling.find_next_try(reservation.id, self._clock.now()),
         )
 
     def _has_node(self, reservation: Reservation) -> bool:

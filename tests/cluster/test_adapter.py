@@ -123,6 +123,22 @@ async def test_the_controllers_may_not_list_secrets(config: KubernetesConfig) ->
             await client.list_all(OwnKinds(config.namespace).secrets)
 
 
+async def test_a_namespace_that_is_new_takes_no_pods_yet_and_says_so(cluster: Cluster) -> None:
+    """The controller manager makes its account, and here it does not."""
+    manager = cluster.control_plane.controller_manager
+    name = f"test-{id8(make_spec().reservation_id)}"
+    await asyncio.to_thread(manager.process.stop)
+    try:
+        cluster.access.kubectl("create", "namespace", name)
+        async with KubernetesCluster(make_config(cluster.kubeconfig, name)) as opened:
+            with pytest.raises(ClusterUnavailable, match="takes no pods yet") as refused:
+                await opened.create_server(make_spec())
+            assert refused.value.hint == ""
+    finally:
+        await asyncio.to_thread(manager.start)
+        cluster.access.kubectl("delete", "namespace", name, "--wait=false")
+
+
 async def test_a_watch_from_a_version_that_is_forgotten_says_so(config: KubernetesConfig) -> None:
     async with connect(config.kubeconfig) as client:
         with pytest.raises(Expired):

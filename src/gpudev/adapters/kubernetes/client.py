@@ -34,6 +34,8 @@ _SILENCE_SECONDS = 100.0
 
 _UNAVAILABLE = frozenset({408, 429, 500, 502, 503, 504})
 _NOT_ALLOWED = frozenset({401, 403})
+_NO_ACCOUNT_YET = "error looking up service account"
+"""How the API refuses pods of a namespace that is so new that its own account is not there yet."""
 _BAD_REQUEST = 400
 _NOT_FOUND = 404
 _CONFLICT = 409
@@ -231,6 +233,8 @@ def _check(answer: httpx2.Response) -> None:
     status = answer.status_code
     if status in _UNAVAILABLE or status in {_NOT_FOUND, _CONFLICT}:
         raise _unavailable(_message_of(answer))
+    if status in _NOT_ALLOWED and _NO_ACCOUNT_YET in _message_of(answer):
+        raise ClusterUnavailable(f"The namespace takes no pods yet: {_message_of(answer)}.")
     if status in _NOT_ALLOWED:
         raise ClusterUnavailable(
             f"The cluster does not let us: {_message_of(answer)}.",

@@ -49,6 +49,8 @@ def running_on_kubernetes(
             "GPU_DEV_CONTAINER_IMAGE": DEVSERVER.name,
             "GPU_DEV_GPU_TYPES_FILE": str(types),
             "GPU_DEV_API_WORKERS": str(controllers),
+            # Tests kill controllers again and again, and wait for what they held.
+            "GPU_DEV_LEASE_SECONDS": "4",
         }
         with (
             running_machine("--cluster", "kubernetes", **(own | settings)) as machine,

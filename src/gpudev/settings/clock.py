@@ -26,6 +26,13 @@ class TimeSettings(BaseSettings):
     max_queue_hours: float = Field(48, validation_alias="MAX_QUEUE_HOURS", gt=0)
     """How long a request may wait before it is cancelled, in hours."""
 
+    lease_seconds: int = Field(30, validation_alias="GPU_DEV_LEASE_SECONDS", ge=2, le=600)
+    """How long a reservation that a controller was working on waits for it when it has died, in seconds."""
+
+    @property
+    def lease(self) -> timedelta:
+        return timedelta(seconds=self.lease_seconds)
+
     @property
     def grace(self) -> timedelta:
         return timedelta(seconds=self.grace_seconds)

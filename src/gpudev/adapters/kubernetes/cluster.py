@@ -66,7 +66,7 @@ class KubernetesCluster:
         ]
         await asyncio.gather(*(watch.fill() for watch in watches))
         slots = PortSlots(client, self._config, self._view)
-        self._open = _Open(client, maker, slots, Inside(client, self._kinds))
+        self._open = _Open(client, maker, slots, Inside(client, self._kinds, self._view.note_ooms))
         for work in (*(watch.run() for watch in watches), slots.run()):
             self._do_meanwhile(work)
         return self

@@ -32,6 +32,18 @@ _SAYS_IT_ALL = frozenset(
 )
 
 
+_Life = tuple[str, int]
+"""The uid of a pod, and how often its container was started again."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Ooms:
+    """What was ended for want of memory in one life of a container that went on."""
+
+    count: int
+    last_at: datetime
+
+
 @dataclass(frozen=True, slots=True)
 class Outside:
     """Whom the view tells, and what it is told by besides the cluster."""
@@ -59,7 +71,8 @@ class View:
         self._owners: dict[str, ReservationId] = {}
         self._words: dict[str, EventFacts] = {}
         self._lost_nodes: set[NodeName] = set()
-        self._answers: dict[tuple[str, int], bool] = {}
+        self._answers: dict[_Life, bool] = {}
+        self._ooms: dict[_Life, _Ooms] = {}
         self._shown_nodes: dict[NodeName, Node] = {}
         self._servers: dict[ReservationId, ObservedServer] = {}
         self._snapshot: Snapshot | None = None
@@ -127,13 +140,14 @@ class View:
         """The pods of a server, by rank; one of another incarnation waits until the first is gone."""
         first = pods[0]
         members = [pod for pod in pods if pod.server_uid == first.server_uid]
-        ended = [pod for pod in members if pod.oom_kills]
+        inside = [self._ooms[life] for pod in members for life in self._ooms if life[0] == pod.uid]
+        moments = (*(pod.last_oom_at for pod in members if pod.oom_kills), *(ooms.last_at for ooms in inside))
         return ObservedServer(
             reservation_id=first.owner or ReservationId(""),
             uid=first.server_uid,
             members=tuple(self.observe_member(pod) for pod in members),
-            oom_kills=sum(pod.oom_kills for pod in ended),
-            last_oom_at=max((pod.last_oom_at for pod in ended if pod.last_oom_at), default=None),
+            oom_kills=sum(pod.oom_kills for pod in members) + sum(ooms.count for ooms in inside),
+            last_oom_at=max((moment for moment in moments if moment), default=None),
         )
 
     def observe_member(self, pod: PodFacts) -> ObservedMember:
@@ -160,6 +174,14 @@ class View:
         """Whether this life of the container answered on SSH when it was last asked."""
         self._answers[pod.uid, pod.restarts] = answers
         if pod.owner is not None:
+            self.refresh_server(pod.owner)
+
+    def note_ooms(self, pod: PodFacts, count: int, now: datetime) -> None:
+        """How often something in this life of the container was ended for want of memory, as it says."""
+        life = (pod.uid, pod.restarts)
+        known = self._ooms[life].count if life in self._ooms else 0
+        if count > known and pod.owner is not None:
+            self._ooms[life] = _Ooms(count, now)
             self.refresh_server(pod.owner)
 
     def has_answered(self, pod: PodFacts) -> bool:
@@ -264,8 +286,9 @@ class View:
         if is_gone:
             self._owners.pop(pod.uid, None)
             self._words.pop(pod.uid, None)
-            for life in [life for life in self._answers if life[0] == pod.uid]:
-                del self._answers[life]
+            for lives in (self._answers, self._ooms):
+                for life in [life for life in lives if life[0] == pod.uid]:
+                    del lives[life]
 
     def _refresh_pod(self, owner: ReservationId) -> None:
         self.refresh_server(owner)

@@ -29,8 +29,6 @@ from gpudev.ports.disks import Disks
 from gpudev.ports.queue import MessageQueue
 from gpudev.ports.store import Claim
 
-LEASE = timedelta(seconds=30)
-
 _FAR_FUTURE = datetime.max.replace(tzinfo=UTC)
 _MAX_DEFECTS = 3
 _MAX_ROUNDS = 10
@@ -48,6 +46,8 @@ class Rules:
     catalogue: Catalogue
     policy: TimePolicy
     idle_policy: IdlePolicy = NEVER
+    lease: timedelta = timedelta(seconds=30)
+    """How long a reservation is left to whoever took its turn; after that he is taken for dead."""
 
 
 class ReservationController:
@@ -93,7 +93,7 @@ class ReservationController:
 
     async def turn(self, reservation_id: ReservationId) -> None:
         messages = self._messages.pop(reservation_id, [])
-        claim = await self._reservations.claim(reservation_id, LEASE)
+        claim = await self._reservations.claim(reservation_id, self._rules.lease)
         if claim is None:
             return
         try:

@@ -253,7 +253,7 @@ async def test_a_gang_that_is_half_there_is_made_whole_under_the_same_uid(
     spec = make_spec(key, gpus=2, nodes=(NODE, OTHER_NODE))
     before = await create_ready(opened, spec)
     access.kubectl("delete", "pod", spec.member_names[1], f"--namespace={config.namespace}")
-    half = await opened.find_server(spec.reservation_id)
+    half = await opened.find_server(spec.reservation_id, 2)
     assert half is not None
     assert (half.nodes, half.uid) == ((NODE,), before.uid)
     await wait_until(opened, lambda seen: seen is not None and seen.nodes == (NODE,), spec.reservation_id)
@@ -271,7 +271,7 @@ async def test_what_is_left_of_a_gang_without_its_first_is_found_and_ended(
     spec = make_spec(gpus=2, nodes=(NODE, OTHER_NODE))
     before = await create_ready(opened, spec)
     access.kubectl("delete", "pod", spec.name, f"--namespace={config.namespace}")
-    left = await opened.find_server(spec.reservation_id)
+    left = await opened.find_server(spec.reservation_id, 2)
     assert left is not None
     assert ([member.rank for member in left.members], left.uid) == ([1], before.uid)
     await opened.delete_server(spec.reservation_id, before.uid)

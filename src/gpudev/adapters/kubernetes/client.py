@@ -105,11 +105,6 @@ class KubernetesClient:
         answer = _read(await self._send("GET", kind.path))
         return _items_of(answer), answer["metadata"]["resourceVersion"]
 
-    async def find_all(self, kind: Kind, labels: Mapping[str, str]) -> list[Json]:
-        """A fresh read of all objects with these labels."""
-        selector = ",".join(f"{name}={value}" for name, value in labels.items())
-        return _items_of(_read(await self._send("GET", kind.path, {"labelSelector": selector})))
-
     async def watch(self, kind: Kind, version: str) -> AsyncIterator[tuple[str, Json]]:
         """What happens from that version on, until the connection ends; `Expired` if it is too old."""
         parameters = {

@@ -22,14 +22,14 @@ from gpudev.adapters.kubernetes.facts import PodFacts
 from gpudev.adapters.kubernetes.following import Followers
 from gpudev.adapters.kubernetes.inside import Inside
 from gpudev.adapters.kubernetes.kinds import ALL_PODS, NODES, OwnKinds
-from gpudev.adapters.kubernetes.labels import is_of_gang, own_labels, owner_of
+from gpudev.adapters.kubernetes.labels import owner_of
 from gpudev.adapters.kubernetes.making import Maker
 from gpudev.adapters.kubernetes.port_slots import PortSlots
 from gpudev.adapters.kubernetes.view import PODS, SERVICES, Outside, View
 from gpudev.adapters.kubernetes.watch import Watch
 from gpudev.domain.errors import ClusterUnavailable
 from gpudev.domain.idle import Usage, combine
-from gpudev.domain.names import ReservationId, server_name
+from gpudev.domain.names import ReservationId, member_name, server_name
 from gpudev.domain.notices import Notice
 from gpudev.domain.plans.orphans import Leftover
 from gpudev.domain.server import ObservedServer, ServerSpec
@@ -87,15 +87,13 @@ class KubernetesCluster:
         self._get_open()
         return self._view.snapshot()
 
-    async def find_server(self, reservation_id: ReservationId) -> ObservedServer | None:
+    async def find_server(self, reservation_id: ReservationId, node_count: int = 1) -> ObservedServer | None:
+        """Each member by its name: a list of everything would be asked for again and again."""
         client = self._get_open().client
-        item = await client.find(self._kinds.pods, server_name(reservation_id))
-        if item is not None and owner_of(item) == reservation_id and not is_of_gang(item):
-            return self._view.observe([self._view.put_pod(item)])
-        # Any member of a gang may be the one that is left.
-        items = await client.find_all(self._kinds.pods, own_labels(reservation_id))
-        pods = sorted((self._view.put_pod(one) for one in items), key=lambda pod: pod.rank)
-        return self._view.observe(pods) if pods else None
+        names = (member_name(reservation_id, rank) for rank in range(node_count))
+        found = await asyncio.gather(*(client.find(self._kinds.pods, name) for name in names))
+        own = [item for item in found if item is not None and owner_of(item) == reservation_id]
+        return self._view.observe([self._view.put_pod(item) for item in own]) if own else None
 
     async def create_server(self, spec: ServerSpec) -> None:
         parts = self._get_open()

@@ -189,12 +189,16 @@ class ReservationController:
         return await self._disks.get(reservation.disk_id)
 
     async def _find_server(self, reservation: Reservation) -> ObservedServer | None:
-        """From the cluster's view; that a member is not there is believed only after a fresh read."""
+        """From the cluster's view; that a member is not there is believed only after a fresh read.
+
+        One that is to be made anyway needs none: making it finds what is there.
+        """
         server = self._cluster.snapshot().servers.get(reservation.id)
         shown = len(server.members) if server else 0
-        if shown < len(reservation.members):
-            return await self._cluster.find_server(reservation.id)
-        return server
+        expected = len(reservation.members)
+        if shown >= expected or (server is None and reservation.status is Status.PREPARING):
+            return server
+        return await self._cluster.find_server(reservation.id, expected)
 
     def _next_turn(self, reservation: Reservation, plan: Plan) -> datetime | None:
         if reservation.is_cleaned:

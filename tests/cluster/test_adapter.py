@@ -230,6 +230,19 @@ async def test_the_use_of_a_server_is_measured(opened: ClusterPort, key: Key, tm
     assert await opened.measure(server.reservation_id, "another", NOON) is None
 
 
+async def test_what_the_kernel_ends_for_want_of_memory_is_counted(
+    opened: ClusterPort, key: Key, tmp_path: Path
+) -> None:
+    """The server itself goes on, so that the cluster says nothing of it."""
+    server = await create_ready(opened, make_spec(key))
+    assert server.oom_kills == 0
+    ended = await SshClient(server, key, tmp_path).run("tail /dev/zero")
+    assert ended.code != 0
+    assert await opened.measure(server.reservation_id, server.uid, NOON) is not None
+    seen = opened.snapshot().servers[server.reservation_id]
+    assert (seen.oom_kills, seen.last_oom_at, seen.phase) == (1, NOON, server.phase)
+
+
 async def test_a_server_that_cannot_be_asked_is_neither_told_nor_idle(
     opened: ClusterPort, cluster: Cluster
 ) -> None:

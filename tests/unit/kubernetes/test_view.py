@@ -92,6 +92,7 @@ def make_foreign_pod(gpus: int, phase: str = "Running") -> Json:
 
 def test_a_node_has_what_nobody_has_taken(world: World) -> None:
     world.view.pods.put(make_foreign_pod(3))
+    assert CapacityChanged("h100") in world.told
     world.view.pods.put(make_own_pod(bound=False))
     assert (world.node.slots, world.node.free_slots) == (8, 3)
 
@@ -158,9 +159,27 @@ def test_the_same_again_is_told_to_nobody(world: World) -> None:
     assert world.told == []
 
 
-def test_a_change_of_room_is_told_once(world: World) -> None:
+def test_room_that_comes_back_is_told_once_and_room_that_was_given_is_not_told(world: World) -> None:
     world.view.pods.put(make_own_pod(bound=False))
+    assert world.node.free_slots < 8
+    assert CapacityChanged("h100") not in world.told
+    world.view.pods.drop(make_own_pod(bound=False))
     assert world.told.count(CapacityChanged("h100")) == 1
+    assert world.node.free_slots == 8
+
+
+def test_what_is_ended_for_want_of_memory_inside_is_counted_with_what_the_cluster_says(world: World) -> None:
+    world.view.pods.put(make_own_pod(running()))
+    pod = world.view.find_pod(make_spec().reservation_id)
+    assert pod is not None
+    world.view.note_ooms(pod, 0, NOON)
+    assert (world.server.oom_kills, world.server.last_oom_at) == (0, None)
+    world.view.note_ooms(pod, 2, NOON)
+    world.view.note_ooms(pod, 2, NOON + timedelta(minutes=1))
+    assert (world.server.oom_kills, world.server.last_oom_at) == (2, NOON)
+    ended = {"terminated": {"reason": "OOMKilled", "exitCode": 137, "finishedAt": at(60)}}
+    world.view.pods.put(make_own_pod(running(restarts=1, lastState=ended), version=2))
+    assert (world.server.oom_kills, world.server.last_oom_at) == (3, NOON + timedelta(minutes=1))
 
 
 def test_a_pod_that_the_scheduler_turns_away_becomes_unplaceable_and_takes_no_room(world: World) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from types import MappingProxyType
 
@@ -74,6 +74,7 @@ class View:
         self._answers: dict[_Life, bool] = {}
         self._ooms: dict[_Life, _Ooms] = {}
         self._shown_nodes: dict[NodeName, Node] = {}
+        self._own_pods_on: dict[NodeName, int] = {}
         self._servers: dict[ReservationId, ObservedServer] = {}
         self._snapshot: Snapshot | None = None
 
@@ -320,10 +321,16 @@ class View:
         if before == after:
             return
         self._snapshot = None
+        own = sum(pod.takes_room for pod in self._pods_on[name].values() if pod.owner is not None)
+        is_own_start = own > self._own_pods_on.get(name, 0) and _has_only_less_room(before, after)
+        self._own_pods_on[name] = own
         if after is None:
             del self._shown_nodes[name]
         else:
             self._shown_nodes[name] = after
+        if is_own_start:
+            # What admission gave away is being taken. Nobody gets in for that.
+            return
         for gpu_type in {node.gpu_type for node in (before, after) if node is not None}:
             self._outside.tell(CapacityChanged(gpu_type))
 
@@ -350,3 +357,9 @@ class View:
         """A pod as a call of ours was just answered."""
         self.pods.put(item)
         return read_pod(item, self._namespace)
+
+
+def _has_only_less_room(before: Node | None, after: Node | None) -> bool:
+    if before is None or after is None or after.free_slots >= before.free_slots:
+        return False
+    return replace(after, free_slots=before.free_slots) == before

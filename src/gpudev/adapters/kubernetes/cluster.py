@@ -8,9 +8,10 @@ are derived from reservations, and the API server lets only one of two makers wi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -172,13 +173,10 @@ class KubernetesCluster:
         return Outside(
             now=lambda: datetime.now(UTC),
             tell=self._announcements.tell,
-            look_again=self._look_again,
+            look_again=lambda at, owner: _call_at(at, partial(self._view.refresh_server, owner)),
+            look_at_node_again=lambda at, name: _call_at(at, partial(self._view.refresh_node, name)),
             pod_changed=self._pod_changed,
         )
-
-    def _look_again(self, at: datetime, reservation_id: ReservationId) -> None:
-        delay = (at - datetime.now(UTC)).total_seconds()
-        asyncio.get_running_loop().call_later(max(0.0, delay), self._view.refresh_server, reservation_id)
 
     def _pod_changed(self, reservation_id: ReservationId) -> None:
         self._followers.follow(reservation_id)
@@ -201,6 +199,11 @@ class KubernetesCluster:
             _log.error("watch_failed", exc_info=error)
             self._open = None
             self._announcements.close(error)
+
+
+def _call_at(at: datetime, action: Callable[[], None]) -> None:
+    delay = (at - datetime.now(UTC)).total_seconds()
+    asyncio.get_running_loop().call_later(max(0.0, delay), action)
 
 
 class _Open:

@@ -14,7 +14,9 @@ from types import MappingProxyType
 
 from gpudev.adapters.kubernetes.facts import EventFacts, NodeFacts, PodFacts, ServiceFacts, Standing
 from gpudev.adapters.kubernetes.labels import Json
+from gpudev.adapters.kubernetes.lives import Lives
 from gpudev.adapters.kubernetes.observe import read_event, read_node, read_pod, read_service
+from gpudev.adapters.kubernetes.refusals import Refusals
 from gpudev.adapters.kubernetes.shelf import Shelf
 from gpudev.adapters.kubernetes.usage import Gpus
 from gpudev.domain.capacity import Node
@@ -32,18 +34,6 @@ _SAYS_IT_ALL = frozenset(
 )
 
 
-_Life = tuple[str, int]
-"""The uid of a pod, and how often its container was started again."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Ooms:
-    """What was ended for want of memory in one life of a container that went on."""
-
-    count: int
-    last_at: datetime
-
-
 @dataclass(frozen=True, slots=True)
 class Outside:
     """Whom the view tells, and what it is told by besides the cluster."""
@@ -52,6 +42,8 @@ class Outside:
     tell: Callable[[ClusterChange], None]
     look_again: Callable[[datetime, ReservationId], None]
     """Call `View.refresh_server` then: a pod that stays as it is will mean something else."""
+    look_at_node_again: Callable[[datetime, NodeName], None]
+    """Call `View.refresh_node` then."""
     pod_changed: Callable[[ReservationId], None]
     """One of our pods, or what is around it, is not as it was; also if no user could tell."""
 
@@ -71,8 +63,8 @@ class View:
         self._owners: dict[str, ReservationId] = {}
         self._words: dict[str, EventFacts] = {}
         self._lost_nodes: set[NodeName] = set()
-        self._answers: dict[_Life, bool] = {}
-        self._ooms: dict[_Life, _Ooms] = {}
+        self._lives = Lives()
+        self._refusals = Refusals()
         self._shown_nodes: dict[NodeName, Node] = {}
         self._own_pods_on: dict[NodeName, int] = {}
         self._servers: dict[ReservationId, ObservedServer] = {}
@@ -141,7 +133,7 @@ class View:
         """The pods of a server, by rank; one of another incarnation waits until the first is gone."""
         first = pods[0]
         members = [pod for pod in pods if pod.server_uid == first.server_uid]
-        inside = [self._ooms[life] for pod in members for life in self._ooms if life[0] == pod.uid]
+        inside = [ooms for pod in members for ooms in self._lives.list_ooms(pod)]
         moments = (*(pod.last_oom_at for pod in members if pod.oom_kills), *(ooms.last_at for ooms in inside))
         return ObservedServer(
             reservation_id=first.owner or ReservationId(""),
@@ -154,8 +146,7 @@ class View:
     def observe_member(self, pod: PodFacts) -> ObservedMember:
         """One pod with all that is known around it."""
         standing = self._standing_of(pod)
-        has_answered = self._answers.get((pod.uid, pod.restarts), False)
-        if has_answered and standing.phase not in _SAYS_IT_ALL:
+        if self._lives.has_answered(pod) and standing.phase not in _SAYS_IT_ALL:
             standing = Standing(ServerPhase.READY)
         return ObservedMember(
             node=pod.node or NodeName(""),
@@ -173,20 +164,19 @@ class View:
 
     def note_answer(self, pod: PodFacts, *, answers: bool) -> None:
         """Whether this life of the container answered on SSH when it was last asked."""
-        self._answers[pod.uid, pod.restarts] = answers
+        self._lives.note_answer(pod, answers=answers)
+        if pod.node is not None:
+            self._refusals.forget(pod.node)
         if pod.owner is not None:
             self.refresh_server(pod.owner)
 
     def note_ooms(self, pod: PodFacts, count: int, now: datetime) -> None:
         """How often something in this life of the container was ended for want of memory, as it says."""
-        life = (pod.uid, pod.restarts)
-        known = self._ooms[life].count if life in self._ooms else 0
-        if count > known and pod.owner is not None:
-            self._ooms[life] = _Ooms(count, now)
+        if self._lives.note_ooms(pod, count, now) and pod.owner is not None:
             self.refresh_server(pod.owner)
 
     def has_answered(self, pod: PodFacts) -> bool:
-        return self._answers.get((pod.uid, pod.restarts), False)
+        return self._lives.has_answered(pod)
 
     def refresh_server(self, reservation_id: ReservationId) -> None:
         pods = self.list_pods(reservation_id)
@@ -194,6 +184,7 @@ class View:
         after = self.observe(pods) if pods else None
         for pod in pods:
             self._look_again(pod, reservation_id)
+            self._note_refusal(pod)
         if after == before:
             return
         self._snapshot = None
@@ -202,13 +193,33 @@ class View:
         else:
             self._servers[reservation_id] = after
         for node in {node for seen in (before, after) if seen is not None for node in seen.nodes}:
-            self._refresh_node(node)
+            self.refresh_node(node)
         self._outside.tell(ServerChanged(reservation_id))
 
     def _look_again(self, pod: PodFacts, reservation_id: ReservationId) -> None:
         at = pod.standing.next_change(self._outside.now())
         if at is not None:
             self._outside.look_again(at, reservation_id)
+
+    def _note_refusal(self, pod: PodFacts) -> None:
+        now = self._outside.now()
+        if pod.node is None or pod.standing.at(now).phase is not ServerPhase.UNPLACEABLE:
+            return
+        until = self._refusals.note(pod.node, pod.uid, self._size_of(pod), now)
+        if until is not None:
+            self._outside.look_at_node_again(until, pod.node)
+
+    def _room_came_back(self, pod: PodFacts) -> None:
+        if pod.node is not None and not self._refusals.was_refused(pod.uid):
+            self._refusals.forget(pod.node)
+
+    def _size_of(self, pod: PodFacts) -> int:
+        """In slots of its node."""
+        node = self.find_node(pod.node) if pod.node else None
+        if node is None or not node.gpu_type:
+            return 0
+        gpu_type = self._catalogue.get(node.gpu_type)
+        return pod.slots if gpu_type.is_cpu_only else pod.requests.get(gpu_type.resource, 0)
 
     def _standing_of(self, pod: PodFacts) -> Standing:
         standing = pod.standing.at(self._outside.now())
@@ -247,7 +258,7 @@ class View:
             self._lost_nodes.add(node.name)
         else:
             self._lost_nodes.discard(node.name)
-        self._refresh_node(node.name)
+        self.refresh_node(node.name)
         for pod in tuple(self._pods_on[node.name].values()):
             if pod.owner is not None:
                 self._refresh_pod(pod.owner)
@@ -263,7 +274,7 @@ class View:
         for owner in {pod.owner for pod in pods if pod.owner is not None}:
             self._refresh_pod(owner)
         for name in {pod.node for pod in pods if pod.node is not None}:
-            self._refresh_node(name)
+            self.refresh_node(name)
 
     def _put_in_place(self, pod: PodFacts) -> None:
         if pod.node is not None:
@@ -277,6 +288,8 @@ class View:
     def _take_away(self, pod: PodFacts, *, is_gone: bool) -> None:
         if pod.node is not None:
             self._pods_on[pod.node].pop(pod.key, None)
+        if is_gone:
+            self._room_came_back(pod)
         if pod.owner is None:
             return
         self._own_pods[pod.owner].pop(pod.rank, None)
@@ -287,9 +300,7 @@ class View:
         if is_gone:
             self._owners.pop(pod.uid, None)
             self._words.pop(pod.uid, None)
-            for lives in (self._answers, self._ooms):
-                for life in [life for life in lives if life[0] == pod.uid]:
-                    del lives[life]
+            self._lives.forget(pod)
 
     def _refresh_pod(self, owner: ReservationId) -> None:
         self.refresh_server(owner)
@@ -314,7 +325,7 @@ class View:
             self._words[after.pod_uid] = after
             self.refresh_server(owner)
 
-    def _refresh_node(self, name: NodeName) -> None:
+    def refresh_node(self, name: NodeName) -> None:
         before = self._shown_nodes.get(name)
         facts = self.find_node(name)
         after = self._show(facts) if facts is not None and facts.gpu_type else None
@@ -335,23 +346,20 @@ class View:
             self._outside.tell(CapacityChanged(gpu_type))
 
     def _show(self, facts: NodeFacts) -> Node:
-        taken = sum(self._taken_by(pod, facts) for pod in self._pods_on[facts.name].values())
+        taken = sum(self._taken_by(pod) for pod in self._pods_on[facts.name].values())
         return Node(
             facts.name,
             facts.gpu_type,
             facts.slots,
-            facts.slots - taken,
+            self._refusals.limit(facts.name, facts.slots - taken, self._outside.now()),
             facts.is_schedulable,
             facts.is_simulated,
         )
 
-    def _taken_by(self, pod: PodFacts, node: NodeFacts) -> int:
+    def _taken_by(self, pod: PodFacts) -> int:
         """Ours count from their creation on, before the scheduler has put them there."""
         is_turned_away = self._standing_of(pod).phase is ServerPhase.UNPLACEABLE
-        if not pod.takes_room or is_turned_away:
-            return 0
-        gpu_type = self._catalogue.get(node.gpu_type)
-        return pod.slots if gpu_type.is_cpu_only else pod.requests.get(gpu_type.resource, 0)
+        return 0 if not pod.takes_room or is_turned_away else self._size_of(pod)
 
     def put_pod(self, item: Json) -> PodFacts:
         """A pod as a call of ours was just answered."""

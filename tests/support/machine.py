@@ -129,6 +129,11 @@ def wait_for(condition: Callable[[], Any], what: str, seconds: float = _DEADLINE
     return found
 
 
+def list_children(parent: int, program: str) -> list[int]:
+    """The pids of a process's own children that run this program."""
+    return [pid for pid, owner, words in _processes() if owner == parent and Path(words[0]).name == program]
+
+
 def _processes() -> Iterator[tuple[int, int, list[str]]]:
     for entry in Path("/proc").iterdir():
         if not entry.name.isdecimal():

@@ -107,6 +107,8 @@ class Plan:
         if not all(self.has_room(node, ask.slots, start, slot.end) for node in slot.nodes):
             return False
         self._settle(ask, slot)
+        # It was found in an earlier plan: whether this one has an earlier slot was not looked at yet.
+        self._fitted[ask.id] = -1
         return True
 
     def remove(self, ask_id: str) -> None:

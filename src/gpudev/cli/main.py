@@ -13,7 +13,6 @@ from gpudev import __version__
 from gpudev.cli.errors import INTERRUPTED, report_error, report_usage
 from gpudev.cli.lazy import Entry, LazyGroup
 from gpudev.cli.output import Output, say
-from gpudev.cli.spelling import spell
 from gpudev.client.errors import ClientError
 
 COMMANDS = {
@@ -99,6 +98,7 @@ def _say_warning(  # noqa: PLR0917 - as Python calls it
     line: str | None = None,
 ) -> None:
     """What concerns the user in the form of our other remarks, the rest as Python has it."""
+    from gpudev.cli.spelling import spell
     from gpudev.client.versions import OutdatedClient
 
     if issubclass(category, OutdatedClient):

@@ -24,7 +24,6 @@ The server's sentence and hint are passed on as they are.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 
@@ -140,6 +139,8 @@ def error_of(status: int, body: bytes, retry_after: float | None = None) -> Clie
 
 def _parse(body: bytes) -> dict[str, Any]:
     """The error's JSON object; a proxy on the way may answer with something else, which says nothing."""
+    import json  # noqa: PLC0415 - the errors alone are loaded with every command, also by `--help`
+
     try:
         content = json.loads(body)
     except ValueError:

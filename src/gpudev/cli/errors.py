@@ -7,6 +7,9 @@ import click
 from gpudev.cli.output import say
 from gpudev.client import errors
 
+ERROR = 1
+INTERRUPTED = 130
+
 EXIT_CODES: dict[type[errors.ClientError], int] = {
     errors.Usage: 2,
     errors.NotFound: 3,
@@ -17,9 +20,10 @@ EXIT_CODES: dict[type[errors.ClientError], int] = {
     errors.NoCapacity: 5,
     errors.TimedOut: 6,
     errors.Unreachable: 7,
+    errors.ConnectionLost: 7,
+    errors.CommandFailed: ERROR,
+    errors.Interrupted: INTERRUPTED,
 }
-ERROR = 1
-INTERRUPTED = 130
 
 
 def exit_code_of(error: errors.ClientError) -> int:

@@ -11,6 +11,7 @@ first answer also tells the server's version: one that this client is too old fo
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 import warnings
 from collections.abc import Iterator, Mapping
@@ -21,6 +22,7 @@ from urllib.parse import urlsplit
 from gpudev import __version__
 from gpudev.client.config import DEFAULT_PORTS
 from gpudev.client.errors import ClientError, Outdated, Unreachable
+from gpudev.client.interruption import stopped_by
 from gpudev.client.transport import Answer, BadAnswer, Connection, ConnectionEnded
 from gpudev.wire.versions import OLDEST_CLIENT_HEADER, VERSION_HEADER
 
@@ -79,7 +81,7 @@ class Stream:
 
 
 class Http:
-    """The connection to one server. Not for several threads at once."""
+    """The connection to one server. Threads may share it: they take turns, but for streams."""
 
     def __init__(self, api_url: str, answer_seconds: float = ANSWER_SECONDS) -> None:
         self._answer_seconds = answer_seconds
@@ -92,6 +94,7 @@ class Http:
         self._kept: Connection | None = None
         self.server_version: str | None = None
         """Known after the first answer of a server that tells it."""
+        self._turn = threading.Lock()
 
     def __enter__(self) -> Self:
         return self
@@ -117,6 +120,10 @@ class Http:
         return self.authority.rpartition(":")[0] if is_usual else self.authority
 
     def send(self, request: Request) -> Response:
+        with self._turn:
+            return self._send(request)
+
+    def _send(self, request: Request) -> Response:
         # A kept connection may have been closed by the server meanwhile: then the first repeat is at once.
         first = (0.0,) if self._kept is not None else ()
         pauses = iter((*first, *REPEAT_PAUSES) if request.may_repeat else ())
@@ -139,10 +146,11 @@ class Http:
         with self.translated_errors():
             connection = self._connect()
         try:
-            with self.translated_errors():
-                response = self._ask(connection, request)
-                connection.set_patience(silence_seconds)
-            yield Stream(self, response)
+            with stopped_by(connection.shut_down):
+                with self.translated_errors():
+                    response = self._ask(connection, request)
+                    connection.set_patience(silence_seconds)
+                yield Stream(self, response)
         finally:
             connection.close()
 

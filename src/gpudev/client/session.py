@@ -7,7 +7,7 @@ import functools
 import itertools
 import os
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Self, TypeVar
 from urllib.parse import quote, urlencode
@@ -17,6 +17,7 @@ from gpudev.client.config import Surroundings, Target, find_target, read_surroun
 from gpudev.client.credentials import Credentials
 from gpudev.client.errors import ClientError, NotActive, TimedOut, error_of
 from gpudev.client.http import ANSWER_SECONDS, Http, Request, Response
+from gpudev.client.interruption import pause
 from gpudev.wire.jobs import (
     ActionResponse,
     ExtendRequest,
@@ -53,7 +54,7 @@ class Client:
         self, target: Target, surroundings: Surroundings, *, answer_seconds: float = ANSWER_SECONDS
     ) -> None:
         self.target = target
-        self._surroundings = surroundings
+        self.surroundings = surroundings
         self._credentials = Credentials(surroundings.credentials_file)
         self._http = Http(target.api_url, answer_seconds)
         self._key: str | None = None
@@ -81,7 +82,7 @@ class Client:
         """Log in anew, whatever key there is, and keep the new one. Other calls do it when they must."""
         from gpudev.client.login import log_in
 
-        answer = log_in(self._http, self.target, self._surroundings)
+        answer = log_in(self._http, self.target, self.surroundings)
         self._keep(answer.api_key, answer.expires_at)
         return answer
 
@@ -135,12 +136,12 @@ class Client:
     def wait_for_operation(self, operation_id: str, *, timeout: float = 60) -> OperationDetail:
         """Wait until a requested action is carried out. `ClientError` with its words if it failed."""
         deadline = time.monotonic() + timeout
-        pause = 0.05
+        length = 0.05
         while (operation := self.get_operation(operation_id)).status == "requested":
             if time.monotonic() > deadline:
                 raise TimedOut(f"The {operation.action} was not carried out in {timeout:g} seconds.")
-            time.sleep(pause)
-            pause = min(1.0, pause * 2)
+            pause(length)
+            length = min(1.0, length * 2)
         if operation.status == "failed":
             raise ClientError(operation.error or f"The {operation.action} failed.", code="operation_failed")
         return operation
@@ -257,10 +258,20 @@ class Client:
             yield from lines
 
     def wait_until(
-        self, reservation: str, statuses: Collection[str], *, timeout: float | None = None
+        self,
+        reservation: str,
+        statuses: Collection[str],
+        *,
+        timeout: float | None = None,
+        tell: Callable[[JobEvent], None] | None = None,
     ) -> JobDetail:
-        """Wait for one of these statuses. `NotActive` if the reservation ends without having reached one."""
+        """Wait for one of these statuses; `tell` hears what happens meanwhile.
+
+        `NotActive` if the reservation ends without having reached one.
+        """
         for event in self.events(reservation, timeout=timeout):
+            if event is not None and tell is not None:
+                tell(event)
             if event is not None and event.status in statuses:
                 break
             if event is not None and event.status in ENDED:

@@ -21,7 +21,7 @@ from gpudev.app.controllers.run import Controllers, Sources
 from gpudev.app.controllers.run_disks import DiskControllers, DiskSources
 from gpudev.app.controllers.sampling import Sampler
 from gpudev.bootstrap.clusters import Backends, open_backends
-from gpudev.bootstrap.disks import make_listings
+from gpudev.bootstrap.disks import make_listings, stay_in_zone
 from gpudev.bootstrap.foundation import (
     Stores,
     SystemClock,
@@ -79,7 +79,7 @@ def make_controllers(
     settings: Settings, stores: Stores, backends: Backends, known: Catalogue, clock: Clock
 ) -> tuple[Controllers, AdmissionController]:
     cluster = backends.cluster
-    rules = Rules(known, make_policy(settings), make_idle_policy(settings))
+    rules = Rules(known, make_policy(settings), make_idle_policy(settings), stay_in_zone(settings))
     executor = make_executor(settings, stores, cluster, clock)
     admission = AdmissionController(
         stores.admissions, stores.gpu_types, cluster, rules, clock, settings.process.hostname

@@ -17,6 +17,13 @@ def choose_nodes(free_slots: Mapping[NodeName, int], wanted: int, count: int = 1
     return tuple(name for _, name in fitting[:count]) if len(fitting) >= count else ()
 
 
+def keep_near(
+    free_slots: Mapping[NodeName, int], zones: Mapping[NodeName, str], zone: str
+) -> dict[NodeName, int]:
+    """The nodes of this zone; all of them if none is meant."""
+    return {name: free for name, free in free_slots.items() if not zone or zones.get(name) == zone}
+
+
 def choose_port_slot(free: Sequence[str], reservation_id: ReservationId) -> str:
     """One of the ready addresses, or none. Passes for other types choose at the same time: not the same."""
     return free[int(id8(reservation_id), 16) % len(free)] if free else ""

@@ -90,6 +90,12 @@ class KubernetesClient:
         answer = await self._send("PATCH", path, parameters, manifest, "application/apply-patch+yaml")
         return _read(answer)
 
+    async def patch(self, kind: Kind, name: str, change: Json) -> Json:
+        """Merge this into an object; a uid or version in it is a precondition."""
+        path = f"{kind.path}/{name}"
+        parameters = {"fieldManager": FIELD_MANAGER}
+        return _read(await self._send("PATCH", path, parameters, change, "application/merge-patch+json"))
+
     async def delete(self, kind: Kind, name: str, uid: str, *, at_once: bool = False) -> Json | None:
         """Delete this very object; what is left of it, or None if it is gone or another has the name."""
         body: Json = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": uid}}

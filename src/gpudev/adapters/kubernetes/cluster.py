@@ -46,7 +46,7 @@ class KubernetesCluster:
         self._config = config
         self._kinds = OwnKinds(config.namespace)
         self._announcements = Announcements()
-        self._view = View(config.namespace, config.catalogue, self._make_outside())
+        self._view = View(config.namespace, config.catalogue, self._make_outside(), config.zone_label)
         self._followers = Followers(config.reach, self._view)
         self._stack = AsyncExitStack()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -67,7 +67,7 @@ class KubernetesCluster:
         await asyncio.gather(*(watch.fill() for watch in watches))
         slots = PortSlots(client, self._config, self._view)
         self._open = _Open(client, maker, slots, Inside(client, self._kinds))
-        for work in (*(watch.run() for watch in watches), slots.run()):
+        for work in (*(watch.run() for watch in watches), slots.run(), maker.homes.run()):
             self._do_meanwhile(work)
         return self
 

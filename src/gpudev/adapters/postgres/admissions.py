@@ -56,6 +56,10 @@ class _Transaction:
         rows = await self._connection.fetch(_SQL["list_disk_busy"], self._gpu_type)
         return frozenset(ReservationId(str(row["reservation_id"])) for row in rows)
 
+    async def list_disk_zones(self) -> dict[ReservationId, str]:
+        rows = await self._connection.fetch(_SQL["list_disk_zones"], self._gpu_type)
+        return {ReservationId(str(row["reservation_id"])): row["zone"] for row in rows}
+
     async def record(self, record: Record) -> bool:
         try:
             return await self._write(record)

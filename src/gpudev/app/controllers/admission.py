@@ -6,7 +6,7 @@ it calls nobody. What the cluster looks like comes from memory.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 from gpudev.app.controllers.reservations import Rules
@@ -34,7 +34,11 @@ class AdmissionController:
         async with self.admissions.lock(gpu_type) as transaction:
             rows = await transaction.read()
             given, busy = await transaction.list_port_slots(), await transaction.list_disk_busy()
-            seen = self._observe(gpu_type, rows, given, busy)
+            seen = replace(
+                self._observe(gpu_type, rows, given, busy),
+                disk_zones=await transaction.list_disk_zones(),
+                disks_stay=self.rules.disks_stay,
+            )
             plan = plan_admission(seen)
             for action in plan:
                 await self._record(transaction, action)

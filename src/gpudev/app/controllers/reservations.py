@@ -47,6 +47,8 @@ class Rules:
     catalogue: Catalogue
     policy: TimePolicy
     idle_policy: IdlePolicy = NEVER
+    disks_stay: bool = False
+    """A disk can only be used where it was first."""
 
 
 class ReservationController:

@@ -6,7 +6,7 @@ First come, first served: the first request that does not fit holds back those b
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from gpudev.domain.capacity import (
@@ -22,7 +22,7 @@ from gpudev.domain.eta import Forecast, Forecaster
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName, ReservationId, UserId, id8
-from gpudev.domain.placement import choose_nodes, choose_port_slot
+from gpudev.domain.placement import choose_nodes, choose_port_slot, keep_near
 from gpudev.domain.plans.actions import AdmissionAction, Record, SetQueuePlaces
 from gpudev.domain.queueing import QueuePlace, has_moved, in_order
 from gpudev.domain.reasons import EXPLANATIONS, Reason
@@ -45,6 +45,10 @@ class Observation:
     """Ready addresses that nobody has yet; a server without one gets an address made for it."""
     disk_busy: frozenset[ReservationId] = frozenset()
     """Those of the waiting whose disk an earlier reservation has not given back yet."""
+    disk_zones: Mapping[ReservationId, str] = field(default_factory=dict)
+    """Where the disks of the waiting are, of those that are somewhere."""
+    disks_stay: bool = False
+    """A disk cannot be used anywhere else; otherwise it moves, which takes its time."""
 
 
 def plan_admission(seen: Observation) -> tuple[AdmissionAction, ...]:
@@ -100,9 +104,15 @@ def _place_in_order(seen: Observation, free: dict[NodeName, int]) -> list[Record
     """Place from the front until one does not fit; `free` shrinks as room is given away."""
     placed: list[Record] = []
     port_slots = list(seen.port_slots)
+    closed: set[NodeName] = set()
     for request in _list_takeable(seen, in_order(seen.waiting)):
         slots = seen.gpu_type.slots_for(request.gpus_per_node)
-        nodes = choose_nodes(free, slots, request.node_count)
+        open_now = {name: count for name, count in free.items() if name not in closed}
+        nodes = _choose_near_its_disk(seen, open_now, request)
+        if not nodes and _is_tied(seen, request):
+            # It holds back those behind it only where it can be itself.
+            closed |= keep_near(free, _zones(seen), seen.disk_zones[request.id]).keys()
+            continue
         if not nodes:
             break
         for node in nodes:
@@ -114,6 +124,30 @@ def _place_in_order(seen: Observation, free: dict[NodeName, int]) -> list[Record
     return placed
 
 
+def _choose_near_its_disk(
+    seen: Observation, free: Mapping[NodeName, int], request: Reservation
+) -> tuple[NodeName, ...]:
+    """Where its disk is, if there is room; else, if the disk can move, anywhere."""
+    slots = seen.gpu_type.slots_for(request.gpus_per_node)
+    near = keep_near(free, _zones(seen), seen.disk_zones.get(request.id, ""))
+    nodes = choose_nodes(near, slots, request.node_count)
+    return nodes if nodes or _is_tied(seen, request) else choose_nodes(free, slots, request.node_count)
+
+
+def _is_tied(seen: Observation, request: Reservation) -> bool:
+    return seen.disks_stay and request.id in seen.disk_zones
+
+
+def _list_nodes(seen: Observation, request: Reservation) -> tuple[Node, ...]:
+    """Those that it can be on at all."""
+    zone = seen.disk_zones[request.id] if _is_tied(seen, request) else ""
+    return tuple(node for node in seen.nodes if not zone or node.zone == zone)
+
+
+def _zones(seen: Observation) -> dict[NodeName, str]:
+    return {node.name: node.zone for node in seen.nodes}
+
+
 def _list_takeable(seen: Observation, requests: tuple[Reservation, ...]) -> tuple[Reservation, ...]:
     """Those that nodes in service could take if they were empty; the others wait, and hold back nobody.
 
@@ -122,7 +156,7 @@ def _list_takeable(seen: Observation, requests: tuple[Reservation, ...]) -> tupl
     return tuple(
         request
         for request in requests
-        if request.id not in seen.disk_busy and could_hold(seen.nodes, seen.gpu_type, request)
+        if request.id not in seen.disk_busy and could_hold(_list_nodes(seen, request), seen.gpu_type, request)
     )
 
 

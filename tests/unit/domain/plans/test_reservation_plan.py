@@ -773,5 +773,5 @@ class TestDisk:
         seen = observe(Status.PREPARING, ServerPhase.STARTING, late, reservation=fresh)
         plan = plan_reservation(replace(seen, disk=make_disk(DiskState.IN_USE)))
         [note] = [action for action in plan if isinstance(action, Note)]
-        assert note.reservation.progress_at == late
+        assert note.after.progress_at == late
         assert records(plan) == []

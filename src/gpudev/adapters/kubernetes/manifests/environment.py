@@ -41,7 +41,7 @@ def secret_keys(variables: Mapping[str, str]) -> dict[str, str]:
 
 def make_environment(spec: ServerSpec, secret_name: str, rank: int = 0) -> list[Json]:
     gang = _gang_variables(spec, rank) if spec.is_gang else {}
-    own = {**_defaults(spec), **_own_variables(spec, spec.nodes[rank]), **gang}
+    own = {**_defaults(spec), **_own_variables(spec, spec.nodes[rank]), **_about(spec, rank), **gang}
     return [
         *(_from_secret(name, secret_name) for name in spec.env_vars),
         *(
@@ -69,6 +69,12 @@ def _own_variables(spec: ServerSpec, node: NodeName) -> dict[str, str]:
         "GPU_DEV_GPU_COUNT": str(spec.gpus_per_node),
         "GPU_DEV_NODE": node,
     }
+
+
+def _about(spec: ServerSpec, rank: int) -> dict[str, str]:
+    """What its greeting says besides."""
+    disk = {"GPU_DEV_DISK": spec.home.disk_name} if spec.home and rank == 0 else {}
+    return {**disk, **({"GPU_DEV_NOTICE": " ".join(spec.notice.split())} if spec.notice else {})}
 
 
 def _gang_variables(spec: ServerSpec, rank: int) -> Mapping[str, str]:

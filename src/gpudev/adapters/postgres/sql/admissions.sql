@@ -35,6 +35,11 @@ SELECT r.reservation_id
 FROM reservations r JOIN disks d USING (disk_id)
 WHERE r.gpu_type = $1 AND r.status IN ('pending', 'queued') AND d.state <> 'available';
 
+-- name: list_disk_zones
+SELECT r.reservation_id, d.zone
+FROM reservations r JOIN disks d USING (disk_id)
+WHERE r.gpu_type = $1 AND r.status IN ('pending', 'queued') AND d.zone <> '';
+
 -- name: take_disk
 WITH taken AS (
     UPDATE disks SET state = 'attaching', reservation_id = $2, version = version + 1, next_turn_at = $3

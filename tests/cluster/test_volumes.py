@@ -1,7 +1,7 @@
 """Claims of a real Kubernetes as the storage of disks, under the roles that the controllers have.
 
-The API server, the scheduler and the binding of claims are real. What a driver does is done by a program of the
-tests, see `tests/support/kubernetes/provisioner.py`.
+The API server, the scheduler and the binding of claims are real. What a driver does is done by a program of
+the tests, see `tests/support/kubernetes/provisioner.py`.
 """
 
 from __future__ import annotations
@@ -80,6 +80,10 @@ def folder_of(access: Access, namespace: str, claim: str) -> Path:
     return Path(access.get("pv", bound)["spec"]["hostPath"]["path"])
 
 
+def folder_of_snapshot(access: Access, content: str) -> Path:
+    return Path(access.get("volumesnapshotcontent", content)["spec"]["source"]["snapshotHandle"])
+
+
 async def test_a_claim_that_nobody_mounted_is_blank_and_then_where_its_pod_is(
     waiting: KubernetesVolumes, access: Access, namespace: str
 ) -> None:
@@ -115,7 +119,7 @@ async def test_bytes_outlive_a_claim_and_a_snapshot_that_somebody_deletes(
     (folder / "file").write_text("words")
     snapshot = await make_snapshot(volumes, made)
     status = access.get("volumesnapshot", snapshot, f"--namespace={namespace}")["status"]
-    content = access.get("volumesnapshotcontent", status["boundVolumeSnapshotContentName"])
+    kept = folder_of_snapshot(access, status["boundVolumeSnapshotContentName"])
     bound = access.get("pvc", made, f"--namespace={namespace}")["spec"]["volumeName"]
     access.kubectl("delete", "volumesnapshot", snapshot, f"--namespace={namespace}")
     access.kubectl("delete", "pvc", made, f"--namespace={namespace}")
@@ -123,7 +127,7 @@ async def test_bytes_outlive_a_claim_and_a_snapshot_that_somebody_deletes(
     # What another claim gets was made after both were gone.
     await make_volume(volumes, replace(FIRST, token="later", tags=replace(TAGS, disk_name="later")))
     assert (folder / "file").read_text() == "words"
-    assert Path(content["spec"]["source"]["snapshotHandle"], "file").read_text() == "words"
+    assert (kept / "file").read_text() == "words"
 
 
 async def test_what_is_deleted_by_us_is_gone_with_its_bytes(

@@ -95,19 +95,32 @@ class VolumeRules:
         made = await make_volume(volumes)
         for _ in range(2):
             await volumes.grow_volume(made, 50)
-        assert (await volumes.find(DISK, None)).volumes[0].size_gb == 50
+
+        async def has_grown() -> bool:
+            return (await volumes.find(DISK, None)).volumes[0].size_gb == 50
+
+        await eventually(has_grown)
 
     async def test_deleting_is_the_same_twice_and_leaves_the_others(self, volumes: Volumes) -> None:
         made = await make_volume(volumes)
         first, second = await make_snapshot(volumes, made, "one"), await make_snapshot(volumes, made, "two")
         for _ in range(2):
             await volumes.delete_snapshot(first)
-        assert [each.snapshot_id for each in (await volumes.find(DISK, None)).snapshots] == [second]
+
+        async def is_first_gone() -> bool:
+            found = (await volumes.find(DISK, None)).snapshots
+            return [each.snapshot_id for each in found] == [second]
+
+        await eventually(is_first_gone)
         for _ in range(2):
             await volumes.delete_volume(made)
-        holdings = await volumes.find(DISK, made)
-        assert holdings.volumes == ()
-        assert [each.snapshot_id for each in holdings.snapshots] == [second]
+
+        async def is_volume_gone() -> bool:
+            return (await volumes.find(DISK, made)).volumes == ()
+
+        await eventually(is_volume_gone)
+        left = (await volumes.find(DISK, made)).snapshots
+        assert [each.snapshot_id for each in left] == [second]
 
     async def test_everything_is_listed(self, volumes: Volumes) -> None:
         made = await make_volume(volumes)

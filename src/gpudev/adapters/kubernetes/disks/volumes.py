@@ -64,9 +64,8 @@ class KubernetesVolumes:
             claims = await self._client.find_all(self._kinds.claims, labels_for(VOLUME, None))
             volumes, _ = await self._client.list_all(PERSISTENT_VOLUMES)
             pods, _ = await self._client.list_all(self._kinds.pods)
-            waiting = {
-                name: await self._policies.waits_for_pods(name) for name in set(map(_class_of, claims))
-            }
+            classes = set(map(_class_of, claims))
+            waiting = {name: await self._policies.waits_for_pods(name) for name in classes}
         by_name, holders = {name_of(volume): volume for volume in volumes}, holders_of(pods)
         return tuple(
             self._show(

@@ -39,6 +39,7 @@ from gpudev.wire.jobs import (
 )
 from gpudev.wire.keys import KeyList, RevokedKey, RotatedKey
 from gpudev.wire.notifications import NotificationChoice, NotificationSettings, NotificationTest
+from gpudev.wire.queue import AccuracyResponse, PreviewResponse
 
 T = TypeVar("T")
 
@@ -140,6 +141,14 @@ class Client:
 
     def status(self) -> ClusterStatus:
         return self._get(ClusterStatus, "/v1/cluster/status")
+
+    def preview(self, request: SubmitRequest) -> PreviewResponse:
+        """What would become of a request. It reserves nothing."""
+        return self._post(PreviewResponse, "/v1/jobs/preview", request)
+
+    def accuracy(self) -> AccuracyResponse:
+        """How good the forecasts of the queue were."""
+        return self._get(AccuracyResponse, "/v1/queue/accuracy")
 
     def queue(self) -> QueueResponse:
         return self._get(QueueResponse, "/v1/queue")

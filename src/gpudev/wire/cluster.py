@@ -57,7 +57,11 @@ class QueueEntry:
     position: int | None = None
     """Place in the queue of its type, from 1; left out while it is pending."""
     estimated_start_at: datetime | None = None
-    """When it is expected to start; left out when that is not known."""
+    """When it starts at the latest; left out when that is not known."""
+    likely_start: list[datetime] | None = None
+    """From when to when it will probably start; left out where too little is known."""
+    start_at: datetime | None = None
+    """The time that it is booked for."""
     estimated_wait_minutes: int | None = None
     """The same, counted from now."""
     job_id: str | None = None
@@ -73,7 +77,7 @@ class QueueEntry:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueResponse:
     queue: dict[str, list[QueueEntry]]
-    """Who waits for each type, in the order in which they start; types that nobody waits for are left out."""
+    """Who waits for each type, in the order in which they came; types that nobody waits for are left out."""
     total: int
     """How many wait in all."""
     timestamp: datetime

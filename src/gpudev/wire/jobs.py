@@ -49,7 +49,8 @@ class SubmitRequest:
     command: str | None = None
     """Run this once after the start. Not supported yet."""
     start_at: datetime | None = None
-    """Book for a later time. Not supported yet."""
+    """Book for this time, at most 30 days ahead: it starts then, rounded up to five minutes, or is refused
+    with the nearest time that makes nobody late. Left out: as soon as there is room."""
     ssh_public_keys: list[str] = field(default_factory=list)
     """Keys that may log in, each as in a `.pub` file: ed25519, rsa, ecdsa or sk-, at most 100."""
     github_user: str | None = None
@@ -182,7 +183,11 @@ class JobDetail:
     estimated_wait_minutes: int | None = None
     """The same as `estimated_start_at`, counted from now."""
     estimated_start_at: datetime | None = None
-    """When it is expected to start, while it waits."""
+    """While it waits: when it starts at the latest. Failures aside, this moves earlier only."""
+    likely_start: list[datetime] | None = None
+    """While it waits: from when to when it will probably start, by what was learned of others."""
+    start_at: datetime | None = None
+    """The time that it is booked for."""
     reason: str | None = None
     """Why it is where it is, as a constant."""
     failure_reason: str | None = None

@@ -7,13 +7,21 @@ it calls nobody. What the cluster looks like comes from memory.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import assert_never
 
 from gpudev.app.controllers.reservations import Rules
 from gpudev.domain.capacity import list_shown
+from gpudev.domain.eta import LEARNED_FOR
 from gpudev.domain.names import ReservationId
 from gpudev.domain.plans.actions import Record, SetQueuePlaces
-from gpudev.domain.plans.admission import Observation, plan_admission, predict_availability
+from gpudev.domain.plans.admission import (
+    Observation,
+    find_next_start,
+    plan_admission,
+    predict_availability,
+    situation_of,
+)
 from gpudev.domain.reservation import Reservation
 from gpudev.ports.clock import Clock
 from gpudev.ports.cluster import Cluster
@@ -30,20 +38,28 @@ class AdmissionController:
     name: str
     """Who says so, in `last_availability_updated_by`."""
 
-    async def turn(self, gpu_type: str) -> None:
+    async def turn(self, gpu_type: str) -> datetime | None:
+        """One pass; when the next of those who wait is to start, if that is known."""
         async with self.admissions.lock(gpu_type) as transaction:
+            habits = await transaction.read_habits(self.clock.now() - LEARNED_FOR)
             rows = await transaction.read()
             given, busy = await transaction.list_port_slots(), await transaction.list_disk_busy()
             seen = replace(
                 self._observe(gpu_type, rows, given, busy),
-                disk_zones=await transaction.list_disk_zones(),
-                disks_stay=self.rules.disks_stay,
+                habits=habits,
+                tied=await self._list_tied(transaction),
             )
             plan = plan_admission(seen)
+            await transaction.set_rooms(situation_of(seen).rooms)
             for action in plan:
                 await self._record(transaction, action)
         availability = predict_availability(seen, plan)
         await self.gpu_types.set_availability(availability, self.name, self.clock.now())
+        return find_next_start(seen, plan)
+
+    async def _list_tied(self, transaction: AdmissionTransaction) -> dict[ReservationId, str]:
+        """Where a disk can only be used in its zone, so can those who ask for it."""
+        return dict(await transaction.list_disk_zones()) if self.rules.disks_stay else {}
 
     def _observe(
         self,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from gpudev.cli.durations import hours_option
 from gpudev.cli.errors import INTERRUPTED
+from gpudev.cli.moments import moment_option
 from gpudev.cli.output import Output, json_option, pass_output, put, say
 from gpudev.cli.screen import can_ask, can_draw
 from gpudev.cli.spelling import spell
@@ -35,6 +37,8 @@ class Wish:
     disk: str | None
     no_persist: bool
     disk_size: int | None
+    at: datetime | None
+    dry_run: bool
     yes: bool
     no_wait: bool
     no_interactive: bool
@@ -65,6 +69,8 @@ def _parse_env(context: click.Context, parameter: click.Parameter, values: tuple
 @click.option("--disk", metavar="NAME|none", help="Your home; made if new.  [default: the disk default]")
 @click.option("--no-persist", is_flag=True, help="A home that is not kept, like --disk none.")
 @click.option("--disk-size", type=int, metavar="GB", help="Size of a disk that is made.  [default: 100]")
+@click.option("--at", metavar="TIME", callback=moment_option, help='Book: 14:00, "tomorrow 14:00", "in 2h".')
+@click.option("--dry-run", is_flag=True, help="Only say when it would start, and what would start sooner.")
 @click.option("-y", "--yes", is_flag=True, help="Take the defaults instead of asking.")
 @click.option("--no-wait", is_flag=True, help="Do not wait until it is ready.")
 @click.option("--no-interactive", is_flag=True, help="Never ask, even on a terminal.")
@@ -94,6 +100,9 @@ def _reserve(context: click.Context, wish: Wish, output: Output) -> None:
     surroundings = read_surroundings()
     with session.connect(surroundings) as client:
         choice = _choose(wish, client)
+        if wish.dry_run:
+            _preview(client, _request(wish, choice, wish.disk, surroundings), output)
+            return
         disk = _choose_disk(wish, client)
         answer = client.reserve(_request(wish, choice, disk, surroundings))
         reservation_id = answer.reservation_id
@@ -109,6 +118,15 @@ def _reserve(context: click.Context, wish: Wish, output: Output) -> None:
             context.exit(INTERRUPTED)
     text = short if wish.no_wait else _ready(job, surroundings, client.target.api_url)
     put(format_json(job) if output.as_json else text)
+
+
+def _preview(client: Client, request: SubmitRequest, output: Output) -> None:
+    from gpudev.cli.render.data import format_json
+    from gpudev.cli.render.forecasts import format_preview
+    from gpudev.cli.render.times import read_now
+
+    answer = client.preview(request)
+    put(format_json(answer) if output.as_json else format_preview(answer, read_now()))
 
 
 def _choose(wish: Wish, client: Client) -> Choice:
@@ -143,6 +161,7 @@ def _request(wish: Wish, choice: Choice, disk: str | None, surroundings: Surroun
         duration_hours=choice.hours,
         name=wish.name,
         distributed=wish.distributed or None,
+        start_at=wish.at,
         env_vars=wish.env,
         image=wish.dockerimage,
         disk_name=disk,

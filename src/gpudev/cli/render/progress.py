@@ -16,6 +16,6 @@ def format_event(event: JobEvent, now: Now, *, verbose: bool) -> str:
 def format_waiting(job: JobDetail, now: Now) -> str:
     """The place in the queue and the reason. No countdown: the line changes only when the plan does."""
     place = f"position {job.queue_position}" if job.queue_position else "waiting"
-    start = f"starts about {format_moment(job.estimated_start_at, now)}" if job.estimated_start_at else ""
+    start = f"starts by {format_moment(job.estimated_start_at, now)}" if job.estimated_start_at else ""
     line = f"In the queue: {place}, {start or 'start not known yet'}."
     return f"{line} {job.current_detailed_status}" if job.current_detailed_status else line

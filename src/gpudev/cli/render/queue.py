@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpudev.cli.render.table import format_table
-from gpudev.cli.render.times import Now, format_hours, format_span, format_wait
+from gpudev.cli.render.times import Now, format_hours, format_moment, format_span, format_wait
 from gpudev.client.ssh import id8
 from gpudev.wire.cluster import QueueEntry, QueueResponse
 
@@ -18,7 +18,7 @@ def only_type(queue: QueueResponse, gpu_type: str) -> QueueResponse:
 
 
 def format_queue(queue: QueueResponse, now: Now) -> str:
-    header = ("TYPE", "PLACE", "GPUS", "FOR", "WAITS", "STARTS", "OWNER", "YOURS")
+    header = ("TYPE", "PLACE", "GPUS", "FOR", "WAITS", "STARTS", "LIKELY", "OWNER", "YOURS")
     rows = [
         (
             gpu_type,
@@ -27,6 +27,7 @@ def format_queue(queue: QueueResponse, now: Now) -> str:
             format_hours(entry.duration_hours),
             format_span(now.at - entry.created_at),
             _start(entry, now),
+            _window(entry, now),
             entry.user_id,
             f"{id8(entry.job_id)} {entry.name}" if entry.job_id else "",
         )
@@ -42,9 +43,16 @@ def format_own_names(queue: QueueResponse) -> str:
     return "\n".join(entry.name for entry in entries if entry.name)
 
 
+def _window(entry: QueueEntry, now: Now) -> str:
+    if not entry.likely_start:
+        return ""
+    first, last = entry.likely_start
+    return f"{format_moment(first, now)} to {format_moment(last, now)}"
+
+
 def _start(entry: QueueEntry, now: Now) -> str:
     if entry.status == "pending":
         return "being looked at"
-    return (
-        f"about {format_wait(entry.estimated_start_at, now)}" if entry.estimated_start_at else "not known yet"
-    )
+    if not entry.estimated_start_at:
+        return "not known yet"
+    return f"{'at' if entry.start_at else 'by'} {format_wait(entry.estimated_start_at, now)}"

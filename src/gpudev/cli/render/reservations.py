@@ -75,7 +75,7 @@ def format_place(job: JobDetail, now: Now) -> str:
     place = f"position {job.queue_position}" if job.queue_position else "waiting"
     if job.estimated_start_at is None:
         return f"{place}, start not known yet"
-    return f"{place}, starts about {format_wait(job.estimated_start_at, now)}"
+    return f"{place}, starts by {format_wait(job.estimated_start_at, now)}"
 
 
 def format_ready(job: JobDetail, now: Now, config: Path) -> str:

@@ -1,6 +1,7 @@
-"""Which waiting requests of one GPU type get their place now, and what the others are told.
+"""Which waiting requests of one GPU type start now, and what the others are promised.
 
-First come, first served: the first request that does not fit holds back those behind it.
+First come, first served on a kept plan: a later request starts before an earlier one only where that does not
+move it. See `promises` for the plan and `waiting_reasons` for the words.
 """
 
 from __future__ import annotations
@@ -16,17 +17,21 @@ from gpudev.domain.capacity import (
     could_hold,
     count_free_slots,
     measure_availability,
+    measure_rooms,
 )
 from gpudev.domain.catalogue import GpuType
-from gpudev.domain.eta import Forecast, Forecaster
+from gpudev.domain.eta import NO_HABITS, Habits, LikelyStart
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.lifecycle import Status
-from gpudev.domain.names import NodeName, ReservationId, UserId, id8
-from gpudev.domain.placement import choose_nodes, choose_port_slot, keep_near
+from gpudev.domain.names import ReservationId, UserId
+from gpudev.domain.placement import choose_port_slot
 from gpudev.domain.plans.actions import AdmissionAction, Record, SetQueuePlaces
+from gpudev.domain.plans.promises import Promises, Situation, make_promises
+from gpudev.domain.plans.waiting_reasons import WaitingReasons
 from gpudev.domain.queueing import QueuePlace, has_moved, in_order
 from gpudev.domain.reasons import EXPLANATIONS, Reason
 from gpudev.domain.reservation import Event, EventKind, Reservation, place, queue
+from gpudev.domain.schedule.slots import Slot
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,49 +46,86 @@ class Observation:
     """What of the holders the nodes' free slots account for already; see `capacity.list_shown`."""
     policy: TimePolicy
     now: datetime
+    habits: Habits = NO_HABITS
+    """How long those waited who have started."""
     port_slots: tuple[str, ...] = ()
     """Ready addresses that nobody has yet; a server without one gets an address made for it."""
     disk_busy: frozenset[ReservationId] = frozenset()
     """Those of the waiting whose disk an earlier reservation has not given back yet."""
-    disk_zones: Mapping[ReservationId, str] = field(default_factory=dict)
-    """Where the disks of the waiting are, of those that are somewhere."""
-    disks_stay: bool = False
-    """A disk cannot be used anywhere else; otherwise it moves, which takes its time."""
+    tied: Mapping[ReservationId, str] = field(default_factory=dict)
+    """Those that can only be in one zone, since their disk is there and cannot leave it."""
 
 
 def plan_admission(seen: Observation) -> tuple[AdmissionAction, ...]:
-    free = count_free_slots(seen.nodes, seen.gpu_type, seen.holders, seen.shown)
-    placed = _place_in_order(seen, free)
+    line = in_order(seen.waiting)
+    situation = situation_of(seen)
+    promises = make_promises(situation, _list_takeable(seen, line))
+    placed = _place_due(seen, promises, line)
     admitted = {record.before.id for record in placed}
-    left = tuple(request for request in in_order(seen.waiting) if request.id not in admitted)
-    places = _queue_places(seen, free, [record.after for record in placed], left)
-    first_seen = tuple(
-        _queueing(request, places[request.id], seen.now)
-        for request in left
-        if request.status is Status.PENDING
-    )
+    left = tuple(request for request in line if request.id not in admitted)
+    reasons = WaitingReasons(situation, promises, admitted)
+    places = _queue_places(seen, promises, reasons, left)
+    told = tuple(record for request in left for record in _tell(seen, promises, request, places[request.id]))
     changed = tuple(
         places[request.id]
         for request in left
         if has_moved(request, places[request.id]) or _is_old(request, seen)
     )
-    return (*placed, *first_seen, *([SetQueuePlaces(changed)] if changed else []))
+    return (*placed, *told, *([SetQueuePlaces(changed)] if changed else []))
+
+
+def situation_of(seen: Observation) -> Situation:
+    holders = tuple(holder for holder in seen.holders if holder.holds_room)
+    rooms = measure_rooms(seen.nodes, seen.gpu_type, holders, seen.shown)
+    tied = {one: frozenset(node.name for node in _nodes_for(seen, one)) for one in seen.tied}
+    return Situation(seen.gpu_type, rooms, holders, seen.policy, seen.now, tied)
+
+
+def _nodes_for(seen: Observation, reservation_id: ReservationId) -> tuple[Node, ...]:
+    """Those that it can be on at all."""
+    zone = seen.tied.get(reservation_id)
+    return tuple(node for node in seen.nodes if zone is None or node.zone == zone)
 
 
 def predict_availability(seen: Observation, plan: tuple[AdmissionAction, ...]) -> Availability:
     """The room that is left once the plan is carried out, and when a newcomer would start."""
-    records = [action for action in plan if isinstance(action, Record)]
-    placed = [record.after for record in records if record.after.holds_room]
-    admitted = {reservation.id for reservation in placed}
-    holders = (*(holder for holder in seen.holders if holder.holds_room), *placed)
-    left = tuple(request for request in in_order(seen.waiting) if request.id not in admitted)
-    free = count_free_slots(seen.nodes, seen.gpu_type, holders, seen.shown)
+    after = _carry_out(seen, plan)
     newcomer = _make_newcomer(seen)
-    line = _list_takeable(seen, (*left, newcomer))
-    forecasts = Forecaster(seen.gpu_type, seen.now, seen.policy).forecast(free, holders, line)
-    start = forecasts[newcomer.id].start if newcomer.id in forecasts else None
-    availability = measure_availability(seen.nodes, seen.gpu_type, holders, seen.shown)
-    return replace(availability, next_start_at=start if start != seen.now else None)
+    situation = situation_of(after)
+    promises = make_promises(situation, (*_list_takeable(seen, in_order(after.waiting)), newcomer))
+    slot = promises.plan.find_slot(newcomer.id)
+    availability = measure_availability(seen.nodes, seen.gpu_type, after.holders, seen.shown)
+    return replace(availability, next_start_at=_start_of(slot, seen) if slot else None)
+
+
+def find_next_start(seen: Observation, plan: tuple[AdmissionAction, ...]) -> datetime | None:
+    """When the next of those who wait is to start, so that somebody looks then."""
+    starts = (request.estimated_start_at for request in _carry_out(seen, plan).waiting)
+    return min((start for start in starts if start and start > seen.now), default=None)
+
+
+def _carry_out(seen: Observation, plan: tuple[AdmissionAction, ...]) -> Observation:
+    """The observation as it will be once the plan has been written."""
+    records = [action.after for action in plan if isinstance(action, Record)]
+    placed = tuple(reservation for reservation in records if reservation.holds_room)
+    admitted = {reservation.id for reservation in placed}
+    told = {
+        place_.reservation_id: place_
+        for action in plan
+        if isinstance(action, SetQueuePlaces)
+        for place_ in action.places
+    }
+    waiting = tuple(
+        _at_place(request, told.get(request.id)) for request in seen.waiting if request.id not in admitted
+    )
+    holders = (*(holder for holder in seen.holders if holder.holds_room), *placed)
+    return replace(seen, waiting=waiting, holders=holders)
+
+
+def _at_place(request: Reservation, told: QueuePlace | None) -> Reservation:
+    if told is None:
+        return request
+    return replace(request, estimated_start_at=told.estimated_start_at, planned_nodes=told.planned_nodes)
 
 
 def _make_newcomer(seen: Observation) -> Reservation:
@@ -100,52 +142,27 @@ def _make_newcomer(seen: Observation) -> Reservation:
     )
 
 
-def _place_in_order(seen: Observation, free: dict[NodeName, int]) -> list[Record]:
-    """Place from the front until one does not fit; `free` shrinks as room is given away."""
+def _place_due(seen: Observation, promises: Promises, line: tuple[Reservation, ...]) -> list[Record]:
+    """Start those whose time has come and whose room is there; `free` shrinks as it is given away."""
+    free = count_free_slots(seen.nodes, seen.gpu_type, seen.holders, seen.shown)
     placed: list[Record] = []
     port_slots = list(seen.port_slots)
-    closed: set[NodeName] = set()
-    for request in _list_takeable(seen, in_order(seen.waiting)):
+    for request in line:
+        slot = promises.plan.find_slot(request.id)
         slots = seen.gpu_type.slots_for(request.gpus_per_node)
-        open_now = {name: count for name, count in free.items() if name not in closed}
-        nodes = _choose_near_its_disk(seen, open_now, request)
-        if not nodes and _is_tied(seen, request):
-            # It holds back those behind it only where it can be itself.
-            closed |= keep_near(free, _zones(seen), seen.disk_zones[request.id]).keys()
+        if (
+            slot is None
+            or slot.start > promises.plan.origin
+            or any(free[node] < slots for node in slot.nodes)
+        ):
             continue
-        if not nodes:
-            break
-        for node in nodes:
+        for node in slot.nodes:
             free[node] -= slots
-        after = place(request, nodes, seen.now, choose_port_slot(port_slots, request.id))
+        after = place(request, slot.nodes, seen.now, choose_port_slot(port_slots, request.id))
         port_slots = [one for one in port_slots if one != after.port_slot]
-        message = f"Placed on {', '.join(nodes)}."
+        message = f"Placed on {', '.join(slot.nodes)}."
         placed.append(Record(request, after, Event(EventKind.PLACED, message, seen.now)))
     return placed
-
-
-def _choose_near_its_disk(
-    seen: Observation, free: Mapping[NodeName, int], request: Reservation
-) -> tuple[NodeName, ...]:
-    """Where its disk is, if there is room; else, if the disk can move, anywhere."""
-    slots = seen.gpu_type.slots_for(request.gpus_per_node)
-    near = keep_near(free, _zones(seen), seen.disk_zones.get(request.id, ""))
-    nodes = choose_nodes(near, slots, request.node_count)
-    return nodes if nodes or _is_tied(seen, request) else choose_nodes(free, slots, request.node_count)
-
-
-def _is_tied(seen: Observation, request: Reservation) -> bool:
-    return seen.disks_stay and request.id in seen.disk_zones
-
-
-def _list_nodes(seen: Observation, request: Reservation) -> tuple[Node, ...]:
-    """Those that it can be on at all."""
-    zone = seen.disk_zones[request.id] if _is_tied(seen, request) else ""
-    return tuple(node for node in seen.nodes if not zone or node.zone == zone)
-
-
-def _zones(seen: Observation) -> dict[NodeName, str]:
-    return {node.name: node.zone for node in seen.nodes}
 
 
 def _list_takeable(seen: Observation, requests: tuple[Reservation, ...]) -> tuple[Reservation, ...]:
@@ -153,68 +170,72 @@ def _list_takeable(seen: Observation, requests: tuple[Reservation, ...]) -> tupl
 
     The same goes for one that waits for its disk.
     """
+    sizes = {(request.gpus_per_node, request.node_count): request for request in requests}
+    takeable = {size for size, one in sizes.items() if could_hold(seen.nodes, seen.gpu_type, one)}
     return tuple(
         request
         for request in requests
-        if request.id not in seen.disk_busy and could_hold(_list_nodes(seen, request), seen.gpu_type, request)
+        if request.id not in seen.disk_busy
+        and (request.gpus_per_node, request.node_count) in takeable
+        and (request.id not in seen.tied or _has_nodes(seen, request))
     )
 
 
+def _has_nodes(seen: Observation, request: Reservation) -> bool:
+    return could_hold(_nodes_for(seen, request.id), seen.gpu_type, request)
+
+
 def _queue_places(
-    seen: Observation,
-    free: Mapping[NodeName, int],
-    just_placed: list[Reservation],
-    left: tuple[Reservation, ...],
+    seen: Observation, promises: Promises, reasons: WaitingReasons, left: tuple[Reservation, ...]
 ) -> dict[ReservationId, QueuePlace]:
-    holders = (*(holder for holder in seen.holders if holder.holds_room), *just_placed)
-    line = _list_takeable(seen, left)
-    forecasts = Forecaster(seen.gpu_type, seen.now, seen.policy).forecast(free, holders, line)
-    place_in_line = {request.id: number for number, request in enumerate(line)}
+    takeable = {request.id for request in _list_takeable(seen, left)}
     places: dict[ReservationId, QueuePlace] = {}
     for position, request in enumerate(left, start=1):
-        forecast = forecasts.get(request.id)
-        is_busy = request.id in seen.disk_busy
-        reason = Reason.DISK_BUSY if is_busy else _reason_for(place_in_line.get(request.id))
+        slot = promises.plan.find_slot(request.id)
+        if request.id in seen.disk_busy:
+            reason, detail = Reason.DISK_BUSY, EXPLANATIONS[Reason.DISK_BUSY].sentence
+        else:
+            reason, detail = reasons.explain(request, slot, is_takeable=request.id in takeable)
         places[request.id] = QueuePlace(
             reservation_id=request.id,
             position=position,
-            estimated_start_at=forecast.start if forecast else None,
+            estimated_start_at=seen.policy.grid.time_of(slot.start) if slot else None,
             reason=reason,
-            detail=_explain(request, reason, forecast),
+            detail=detail,
+            planned_nodes=slot.nodes if slot else (),
+            likely=_likely_start(seen, request, slot),
         )
     return places
 
 
-def _reason_for(place_in_line: int | None) -> Reason:
-    """The first in line waits for room, those behind it for their turn."""
-    if place_in_line is None:
-        return Reason.NO_NODES
-    return Reason.WAITING_FOR_CAPACITY if place_in_line == 0 else Reason.WAITING_IN_LINE
+def _likely_start(seen: Observation, request: Reservation, slot: Slot | None) -> LikelyStart | None:
+    """A booking starts at its time, and of what is not promised nothing is known."""
+    if slot is None or request.start_at is not None:
+        return None
+    promised_at = seen.policy.grid.time_of(slot.start)
+    return seen.habits.find_likely_start(request.created_at, promised_at, max(1, request.gpu_count))
 
 
-def _explain(request: Reservation, reason: Reason, forecast: Forecast | None) -> str:
-    """The reason with the names and times of this case. Only the id and end of a blocker are shown."""
-    if forecast is None or forecast.last.blocker is None:
-        return _GANG_SENTENCES[reason] if request.is_gang else EXPLANATIONS[reason].sentence
-    when = f"{forecast.start:%Y-%m-%d %H:%M} UTC"
-    blocker = id8(forecast.last.blocker)
-    return f"{_in_words(request)}: {forecast.last.node} has room at {when}, when {blocker} ends."
+def _start_of(slot: Slot, seen: Observation) -> datetime | None:
+    """None: now."""
+    start = seen.policy.grid.time_of(slot.start)
+    return start if start > seen.now else None
 
 
-_GANG_SENTENCES = {
-    Reason.WAITING_FOR_CAPACITY: "Not enough nodes of this type are free as a whole.",
-    Reason.WAITING_IN_LINE: EXPLANATIONS[Reason.WAITING_IN_LINE].sentence,
-    Reason.DISK_BUSY: EXPLANATIONS[Reason.DISK_BUSY].sentence,
-    Reason.NO_NODES: "Not enough whole nodes of this type are in service.",
-}
-
-
-def _in_words(request: Reservation) -> str:
-    if request.gpu_count == 0:
-        return f"A {request.gpu_type} slot on one node"
-    gpus = f"{request.gpu_count} {request.gpu_type} GPU{'' if request.gpu_count == 1 else 's'}"
-    where = f"{request.node_count} whole nodes" if request.is_gang else "one node"
-    return f"{gpus} on {where}"
+def _tell(seen: Observation, promises: Promises, request: Reservation, place_: QueuePlace) -> list[Record]:
+    """Who is new here is told its place, and who starts later than promised is told why."""
+    if request.status is Status.PENDING:
+        return [_queueing(request, place_, seen.now)]
+    why, promised = promises.broken.get(request.id), request.estimated_start_at
+    if why is None or promised is None:
+        return []
+    start = place_.estimated_start_at
+    if start is not None and start <= promised:
+        return []
+    new = f"now {start:%Y-%m-%d %H:%M} UTC" if start else "and now it is not known when"
+    message = f"Promised for {promised:%Y-%m-%d %H:%M} UTC, {new}: {why}."
+    after = replace(request, reason=place_.reason, detail=place_.detail)
+    return [Record(request, after, Event(EventKind.REPLANNED, message, seen.now, place_.reason))]
 
 
 def _queueing(request: Reservation, place_: QueuePlace, now: datetime) -> Record:

@@ -33,6 +33,7 @@ from gpudev.domain.names import ReservationId, server_name
 from gpudev.domain.notices import Notice
 from gpudev.domain.plans.orphans import Leftover
 from gpudev.domain.server import ObservedServer, ServerSpec
+from gpudev.domain.volume import FileListing
 from gpudev.ports.announcements import Announcements
 from gpudev.ports.cluster import ClusterChange, Snapshot
 
@@ -124,6 +125,13 @@ class KubernetesCluster:
         parts = self._get_open()
         pods = self._list_members(reservation_id, uid)
         await asyncio.gather(*(parts.inside.tell(pod, notices) for pod in pods))
+
+    async def list_home(self, reservation_id: ReservationId, uid: str) -> FileListing | None:
+        parts = self._get_open()
+        first = next(iter(self._list_members(reservation_id, uid)), None)
+        if first is None or not self._view.has_answered(first):
+            return None
+        return await parts.inside.list_home(first)
 
     async def measure(self, reservation_id: ReservationId, uid: str, now: datetime) -> Usage | None:
         parts = self._get_open()

@@ -37,7 +37,7 @@ def config(cluster: Cluster, namespace: str) -> ClaimConfig:
 
 @pytest.fixture
 async def volumes(access: Access, config: ClaimConfig) -> AsyncIterator[KubernetesVolumes]:
-    with applied_roles(access, config.namespace):
+    with applied_roles(access, config.namespace, disks=True):
         kubeconfig = access.kubeconfig_for(CONTROLLER, config.namespace)
         async with connect(str(kubeconfig)) as client:
             yield KubernetesVolumes(client, config)
@@ -46,7 +46,7 @@ async def volumes(access: Access, config: ClaimConfig) -> AsyncIterator[Kubernet
 @pytest.fixture
 async def waiting(access: Access, config: ClaimConfig) -> AsyncIterator[KubernetesVolumes]:
     """Of a class whose volumes are made where their first pod is."""
-    with applied_roles(access, config.namespace):
+    with applied_roles(access, config.namespace, disks=True):
         kubeconfig = access.kubeconfig_for(CONTROLLER, config.namespace)
         async with connect(str(kubeconfig)) as client:
             yield KubernetesVolumes(client, replace(config, storage_class=CLASS))
@@ -130,6 +130,28 @@ async def test_bytes_outlive_a_claim_and_a_snapshot_that_somebody_deletes(
     assert (kept / "file").read_text() == "words"
 
 
+async def test_a_claim_that_somebody_deleted_is_made_again_by_hand_and_has_its_bytes(
+    volumes: KubernetesVolumes, access: Access, namespace: str
+) -> None:
+    made = await make_volume(volumes)
+    (folder_of(access, namespace, made) / "file").write_text("words")
+    claim = access.get("pvc", made, f"--namespace={namespace}")
+    bound = claim["spec"]["volumeName"]
+    access.kubectl("delete", "pvc", made, f"--namespace={namespace}")
+    access.wait(f"pv/{bound}", "jsonpath={.status.phase}=Released")
+    assert (await volumes.find(DISK, made)).volumes == ()
+    access.kubectl("patch", "pv", bound, "--type=json", '--patch=[{"op":"remove","path":"/spec/claimRef"}]')
+    kept = {name: claim["metadata"][name] for name in ("name", "labels")}
+    own = {
+        name: text for name, text in claim["metadata"]["annotations"].items() if name.startswith("gpu-dev/")
+    }
+    access.create([{**claim, "metadata": {**kept, "annotations": own}, "status": {}}], namespace)
+    access.wait(f"pvc/{made}", "jsonpath={.status.phase}=Bound", namespace)
+    [found] = (await volumes.find(DISK, made)).volumes
+    assert (found.tags, found.phase, found.is_blank) == (TAGS, VolumePhase.READY, False)
+    assert (folder_of(access, namespace, made) / "file").read_text() == "words"
+
+
 async def test_what_is_deleted_by_us_is_gone_with_its_bytes(
     volumes: KubernetesVolumes, access: Access, namespace: str
 ) -> None:
@@ -205,7 +227,7 @@ async def test_an_account_without_rights_is_told_which_roles_it_needs(
     async with connect(str(kubeconfig)) as client:
         with pytest.raises(StorageRefused) as refused:
             await KubernetesVolumes(client, config).list_volumes()
-    assert "rbac.yaml" in refused.value.hint
+    assert "rbac-disks.yaml" in refused.value.hint
 
 
 async def test_no_answer_is_not_no_volume(config: ClaimConfig, cluster: Cluster, access: Access) -> None:

@@ -35,7 +35,7 @@ share = { cpu = "10m", memory = "32Mi", cpu_limit = "1", memory_limit = "256Mi" 
 def running_on_kubernetes(access: Access, namespace: str, folder: Path, **settings: str) -> Iterator[Machine]:
     types = folder / "gpu-types.toml"
     types.write_text(GPU_TYPES)
-    with applied_roles(access, namespace):
+    with applied_roles(access, namespace, disks="GPU_DEV_DISK_STORAGE" in settings):
         own = {
             "GPU_DEV_KUBERNETES_KUBECONFIG": str(access.kubeconfig_for(CONTROLLER, namespace)),
             "GPU_DEV_KUBERNETES_NAMESPACE": namespace,

@@ -37,7 +37,7 @@ from gpudev.domain.volume import DiskTags, SnapshotSpec, VolumeSpec
 from tests.support.golden import check_golden
 from tests.support.kubernetes_values import CONFIG, NAMESPACE, made, make_order, make_spec
 
-RBAC = Path(__file__).parents[3] / "deploy" / "kubernetes" / "rbac.yaml"
+ROLES = Path(__file__).parents[3] / "deploy" / "kubernetes"
 VERSION = "1.33"
 SLOT = made(make_port_slot("gpu-dev-slot-0a1b2c3d", NAMESPACE), uid="uid-slot")
 CPU = make_spec("cpu-x86", 0, "cpu-1")
@@ -104,7 +104,15 @@ def test_a_volume_of_ebs_is_kept_whatever_happens_to_its_claim() -> None:
     assert (spec["csi"]["volumeHandle"], spec["storageClassName"]) == (EBS.volume_id, "")
 
 
-@pytest.mark.parametrize("manifest", list(yaml.safe_load_all(RBAC.read_text())), ids=lambda one: one["kind"])
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        one
+        for file in ("rbac.yaml", "rbac-disks.yaml")
+        for one in yaml.safe_load_all((ROLES / file).read_text())
+    ],
+    ids=lambda one: f"{one['kind']} {one['metadata']['name']}",
+)
 def test_the_roles_fit_the_schema_and_nobody_may_list_secrets(manifest: dict[str, Any]) -> None:
     kubernetes_validate.validate(manifest, VERSION, strict=True)
     for rule in manifest.get("rules", ()):

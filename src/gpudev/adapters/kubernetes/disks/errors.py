@@ -7,6 +7,8 @@ from contextlib import contextmanager
 
 from gpudev.domain.errors import ClusterUnavailable, Defect, StorageRefused, StorageUnavailable
 
+_ROLES = "give the service account the roles in deploy/kubernetes/rbac-disks.yaml."
+
 
 @contextmanager
 def translated_errors(what: str) -> Iterator[None]:
@@ -15,7 +17,7 @@ def translated_errors(what: str) -> Iterator[None]:
         yield
     except ClusterUnavailable as error:
         if error.hint:
-            raise StorageRefused(f"The cluster will not {what}. {error.message}", hint=error.hint) from error
+            raise StorageRefused(f"The cluster will not {what}. {error.message}", hint=_ROLES) from error
         raise StorageUnavailable(f"The cluster does not {what}. {error.message}", hint="Wait.") from error
     except Defect as error:
         advice = "look at the classes in docs/howto/disks.md and at what the driver can do."

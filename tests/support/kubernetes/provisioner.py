@@ -30,7 +30,7 @@ NODE_LABEL = "kubernetes.io/hostname"
 FIRST_NODE = "node-a"
 _CLAIMS = Kind("api/v1", "persistentvolumeclaims")
 _SNAPSHOTS = Kind("apis/snapshot.storage.k8s.io/v1", "volumesnapshots")
-_PAUSE_SECONDS = 0.1
+_PAUSE_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True)

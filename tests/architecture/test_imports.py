@@ -45,7 +45,7 @@ RULES = {
     "api": server_rule("app domain ports wire", "fastapi orjson pydantic starlette"),
     "web": server_rule("app domain ports wire", "fastapi jinja2 starlette"),
     "client": rule("wire", "botocore"),
-    "cli": rule("client wire", "click rich"),
+    "cli": rule("client wire", "click"),
     "settings": rule("", "pydantic pydantic_settings"),
     "telemetry": rule("", "prometheus_client structlog"),
 }

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.cluster.fault_stories import DISK_FAULT_POINTS, FaultPoint
 from tests.support.kubernetes.access import Access
 from tests.support.kubernetes.cluster import Cluster
 from tests.support.kubernetes.provisioner import NODE_LABEL
@@ -23,8 +25,17 @@ def own_namespace(access: Access) -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
+def fault_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("fault") / "point"
+
+
+@pytest.fixture(scope="module")
 def machine(
-    cluster: Cluster, access: Access, own_namespace: str, tmp_path_factory: pytest.TempPathFactory
+    cluster: Cluster,
+    access: Access,
+    own_namespace: str,
+    fault_file: Path,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Machine]:
     cluster.storage.start(access)
     settings = {
@@ -33,6 +44,7 @@ def machine(
         "GPU_DEV_DISK_SNAPSHOT_CLASS": SNAPSHOT_CLASS,
         "GPU_DEV_DISK_ZONE_LABEL": NODE_LABEL,
     }
+    settings["GPU_DEV_FAULT_FILE"] = str(fault_file)
     folder = tmp_path_factory.mktemp("product")
     with running_on_kubernetes(access, own_namespace, folder, **settings) as running:
         yield running
@@ -103,6 +115,19 @@ def test_what_nobody_purged_outlives_the_namespace(
     own = [one for one in volumes if one["spec"]["claimRef"]["namespace"] == own_namespace]
     assert own
     assert {one["spec"]["persistentVolumeReclaimPolicy"] for one in own} == {"Retain"}
+
+
+@pytest.mark.parametrize("point", DISK_FAULT_POINTS)
+def test_the_controller_may_die_while_a_home_is_listed(
+    machine: Machine, access: Access, fault_file: Path, point: FaultPoint
+) -> None:
+    reservation = point.story.begin(machine, access)
+    machine.ssh(reservation, f"echo {WORDS} > ~/{point.name} && sync")
+    fault_file.write_text(point.name)
+    machine.run("cancel", reservation, "--yes")
+    wait_for(lambda: not fault_file.exists(), f"{point.name} to be reached")
+    wait_for(lambda: machine.ask("disk", "show", "survives")["state"] == "available", "a free disk")
+    assert read(machine, "survives", point.name) == WORDS
 
 
 def test_rows_and_claims_agree(machine: Machine) -> None:

@@ -79,7 +79,13 @@ def make_controllers(
     settings: Settings, stores: Stores, backends: Backends, known: Catalogue, clock: Clock
 ) -> tuple[Controllers, AdmissionController]:
     cluster = backends.cluster
-    rules = Rules(known, make_policy(settings), make_idle_policy(settings), stay_in_zone(settings))
+    rules = Rules(
+        known,
+        make_policy(settings),
+        make_idle_policy(settings),
+        disks_stay=stay_in_zone(settings),
+        lease=settings.time.lease,
+    )
     executor = make_executor(settings, stores, cluster, clock)
     admission = AdmissionController(
         stores.admissions, stores.gpu_types, cluster, rules, clock, settings.process.hostname

@@ -10,6 +10,9 @@ from gpudev.cli.output import say
 from gpudev.cli.spelling import spell
 from gpudev.client import errors
 
+ERROR = 1
+INTERRUPTED = 130
+
 EXIT_CODES: dict[type[errors.ClientError], int] = {
     errors.Usage: 2,
     errors.NotFound: 3,
@@ -20,9 +23,10 @@ EXIT_CODES: dict[type[errors.ClientError], int] = {
     errors.NoCapacity: 5,
     errors.TimedOut: 6,
     errors.Unreachable: 7,
+    errors.ConnectionLost: 7,
+    errors.CommandFailed: ERROR,
+    errors.Interrupted: INTERRUPTED,
 }
-ERROR = 1
-INTERRUPTED = 130
 
 
 def exit_code_of(error: errors.ClientError) -> int:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 
-from gpudev.client.config import Surroundings
+from gpudev.client.config import Surroundings, read_surroundings
 
 
 def can_ask() -> bool:
     """A person is there to answer. Questions go to stderr, answers come from stdin."""
-    return sys.stdin.isatty() and sys.stderr.isatty()
+    return sys.stdin.isatty() and sys.stderr.isatty() and not read_surroundings().is_automated
 
 
 def can_draw(surroundings: Surroundings) -> bool:
     """Progress may move on the screen; elsewhere it is written as plain lines."""
     return sys.stderr.isatty() and not surroundings.wants_plain_output
+
+
+def find_width() -> int | None:
+    """How wide a table may be; None where nobody looks at it, so that programs read whole lines."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None

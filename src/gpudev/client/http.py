@@ -4,15 +4,19 @@ Only requests that may be repeated are: those that change nothing, those that do
 and a submit that carries an `Idempotency-Key`. A server that says when to ask again (`Retry-After`) is asked
 then, if that is soon; the number of repeats is small in any case.
 
-Everything that can go wrong on the way is `Unreachable`; an answer with any status is a `Response`.
+Everything that can go wrong on the way is `Unreachable`; an answer with any status is a `Response`. The
+first answer also tells the server's version: one that this client is too old for is `Outdated`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import http.client
+import socket
 import ssl
+import threading
 import time
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Self
@@ -20,7 +24,10 @@ from urllib.parse import urlsplit
 
 from gpudev import __version__
 from gpudev.client.config import DEFAULT_PORTS
-from gpudev.client.errors import Unreachable
+from gpudev.client.errors import Outdated, Unreachable
+from gpudev.client.interruption import stopped_by
+from gpudev.client.versions import UPGRADE, OutdatedClient, ServerVersion, Verdict, judge
+from gpudev.wire.versions import OLDEST_CLIENT_HEADER, VERSION_HEADER
 
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 30.0
@@ -78,9 +85,10 @@ class Stream:
 
 
 class Http:
-    """The connection to one server. Not for several threads at once."""
+    """The connection to one server. Threads may share it: they take turns, but for streams."""
 
-    def __init__(self, api_url: str) -> None:
+    def __init__(self, api_url: str, answer_seconds: float = ANSWER_SECONDS) -> None:
+        self._answer_seconds = answer_seconds
         parts = urlsplit(api_url)
         self._api_url = api_url
         self._scheme = parts.scheme
@@ -88,6 +96,9 @@ class Http:
         self._port = parts.port or DEFAULT_PORTS[parts.scheme]
         self._prefix = parts.path
         self._kept: http.client.HTTPConnection | None = None
+        self.server_version: ServerVersion | None = None
+        """Known after the first answer of a server that tells it."""
+        self._turn = threading.Lock()
 
     def __enter__(self) -> Self:
         return self
@@ -107,6 +118,10 @@ class Http:
         return f"{host}:{self._port}"
 
     def send(self, request: Request) -> Response:
+        with self._turn:
+            return self._send(request)
+
+    def _send(self, request: Request) -> Response:
         # A kept connection may have been closed by the server meanwhile: then the first repeat is at once.
         first = (0.0,) if self._kept is not None else ()
         pauses = iter((*first, *REPEAT_PAUSES) if request.may_repeat else ())
@@ -129,11 +144,12 @@ class Http:
         with self.translated_errors():
             connection = self._connect()
         try:
-            socket = connection.sock
-            with self.translated_errors():
-                response = self._ask(connection, request)
-                socket.settimeout(silence_seconds)
-            yield Stream(self, response)
+            opened = connection.sock
+            with stopped_by(lambda: _shut_down(opened)):
+                with self.translated_errors():
+                    response = self._ask(connection, request)
+                    opened.settimeout(silence_seconds)
+                yield Stream(self, response)
         finally:
             connection.close()
 
@@ -164,9 +180,9 @@ class Http:
 
     def _connect(self) -> http.client.HTTPConnection:
         kind = http.client.HTTPSConnection if self._scheme == "https" else http.client.HTTPConnection
-        connection = kind(self._host, self._port, timeout=CONNECT_SECONDS)
+        connection = kind(self._host, self._port, timeout=min(CONNECT_SECONDS, self._answer_seconds))
         connection.connect()
-        connection.sock.settimeout(ANSWER_SECONDS)
+        connection.sock.settimeout(self._answer_seconds)
         return connection
 
     def _ask(self, connection: http.client.HTTPConnection, request: Request) -> http.client.HTTPResponse:
@@ -174,7 +190,22 @@ class Http:
         if request.body is not None:
             headers["Content-Type"] = "application/json"
         connection.request(request.method, f"{self._prefix}{request.path}", request.body, headers)
-        return connection.getresponse()
+        answer = connection.getresponse()
+        if self.server_version is None:
+            self._meet(answer)
+        return answer
+
+    def _meet(self, answer: http.client.HTTPResponse) -> None:
+        version, oldest = answer.getheader(VERSION_HEADER), answer.getheader(OLDEST_CLIENT_HEADER)
+        if version is None:
+            return
+        self.server_version = ServerVersion(version, oldest or "")
+        verdict = judge(__version__, self.server_version)
+        words = f"This is gpu-dev {__version__}, and the server at {self._api_url} is {version}"
+        if verdict is Verdict.TOO_OLD:
+            raise Outdated(f"{words}, which needs {oldest} or newer.", hint=UPGRADE)
+        if verdict is Verdict.OLD:
+            warnings.warn(f"{words}. {UPGRADE}", OutdatedClient, stacklevel=2)
 
     def _unreachable(self, error: Exception) -> Unreachable:
         is_local = self._host in LOOPBACK_HOSTS
@@ -186,6 +217,12 @@ class Http:
         return Unreachable(
             f"The gpu-dev server at {self._api_url} does not answer: {_reason(error)}.", hint=hint
         )
+
+
+def _shut_down(opened: socket.socket) -> None:
+    """Whoever reads from it, in another thread, reads no more."""
+    with contextlib.suppress(OSError):  # it may be closed by now
+        opened.shutdown(socket.SHUT_RDWR)
 
 
 def _read(answer: http.client.HTTPResponse) -> Response:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Self, TypeVar
 from urllib.parse import quote, urlencode
@@ -17,6 +18,7 @@ from gpudev.client.credentials import Credentials
 from gpudev.client.disks import Disks
 from gpudev.client.errors import ClientError, NotActive, TimedOut, error_of
 from gpudev.client.http import ANSWER_SECONDS, Http, Request, Response
+from gpudev.client.interruption import pause
 from gpudev.client.login import log_in
 from gpudev.wire.cluster import (
     AvailabilityResponse,
@@ -52,11 +54,13 @@ _LOG_SILENCE_SECONDS = 24 * 3600.0
 class Client:
     """A session with one server. Logs in by itself, when needed, and again when the key has ended."""
 
-    def __init__(self, target: Target, surroundings: Surroundings) -> None:
+    def __init__(
+        self, target: Target, surroundings: Surroundings, *, answer_seconds: float = ANSWER_SECONDS
+    ) -> None:
         self.target = target
-        self._surroundings = surroundings
+        self.surroundings = surroundings
         self._credentials = Credentials(surroundings.credentials_file)
-        self._http = Http(target.api_url)
+        self._http = Http(target.api_url, answer_seconds)
         self._key: str | None = None
         self.admin = Admin(self)
         self.disks = Disks(self)
@@ -69,7 +73,7 @@ class Client:
 
     def log_in(self) -> LoginResponse:
         """Log in anew, whatever key there is, and keep the new one. Other calls do it when they must."""
-        answer = log_in(self._http, self.target, self._surroundings)
+        answer = log_in(self._http, self.target, self.surroundings)
         self._keep(answer.api_key, answer.expires_at)
         return answer
 
@@ -123,12 +127,12 @@ class Client:
     def wait_for_operation(self, operation_id: str, *, timeout: float = 60) -> OperationDetail:
         """Wait until a requested action is carried out. `ClientError` with its words if it failed."""
         deadline = time.monotonic() + timeout
-        pause = 0.05
+        length = 0.05
         while (operation := self.get_operation(operation_id)).status == "requested":
             if time.monotonic() > deadline:
                 raise TimedOut(f"The {operation.action} was not carried out in {timeout:g} seconds.")
-            time.sleep(pause)
-            pause = min(1.0, pause * 2)
+            pause(length)
+            length = min(1.0, length * 2)
         if operation.status == "failed":
             raise ClientError(operation.error or f"The {operation.action} failed.", code="operation_failed")
         return operation
@@ -184,7 +188,13 @@ class Client:
         return self.call(RevokedKey, "DELETE", f"/v1/keys/{quote(prefix, safe='')}")
 
     def events(
-        self, reservation: str, *, after: int = 0, timeout: float | None = None
+        self,
+        reservation: str,
+        *,
+        after: int = 0,
+        timeout: float | None = None,
+        patience: float = sse.PATIENCE_SECONDS,
+        on_loss: sse.Loss = sse.ignore_loss,
     ) -> Iterator[JobEvent | None]:
         """Every event of a reservation, then live ones; None is a heartbeat. See `sse.follow`."""
         path = f"{_job_path(reservation)}/events"
@@ -195,7 +205,16 @@ class Client:
             with self._stream(path, headers, silence_seconds) as lines:
                 yield lines
 
-        return sse.follow(connect, sse.Deadline(timeout), after)
+        deadline = sse.Deadline(timeout)
+        return sse.follow(connect, deadline, after, patience_seconds=patience, on_loss=on_loss)
+
+    def list_events(self, reservation: str) -> tuple[JobEvent, ...]:
+        """What has happened to a reservation until now."""
+        path = f"{_job_path(reservation)}/events?follow=false"
+        with self._stream(path, {}, ANSWER_SECONDS) as lines:
+            # A heartbeat means that the server goes on although it was told not to: the history is over.
+            told = itertools.takewhile(lambda data: data is not None, sse.parse(lines))
+            return tuple(codec.loads(JobEvent, data) for data in told if data is not None)
 
     def logs(self, reservation: str, *, tail: int | None = None, follow: bool = False) -> Iterator[str]:
         """What the dev server has written about itself, line by line."""
@@ -206,10 +225,20 @@ class Client:
             yield from lines
 
     def wait_until(
-        self, reservation: str, statuses: Collection[str], *, timeout: float | None = None
+        self,
+        reservation: str,
+        statuses: Collection[str],
+        *,
+        timeout: float | None = None,
+        tell: Callable[[JobEvent], None] | None = None,
     ) -> JobDetail:
-        """Wait for one of these statuses. `NotActive` if the reservation ends without having reached one."""
+        """Wait for one of these statuses; `tell` hears what happens meanwhile.
+
+        `NotActive` if the reservation ends without having reached one.
+        """
         for event in self.events(reservation, timeout=timeout):
+            if event is not None and tell is not None:
+                tell(event)
             if event is not None and event.status in statuses:
                 break
             if event is not None and event.status in ENDED:
@@ -279,10 +308,10 @@ class Client:
         self._key = api_key
 
 
-def connect(surroundings: Surroundings | None = None) -> Client:
+def connect(surroundings: Surroundings | None = None, *, answer_seconds: float = ANSWER_SECONDS) -> Client:
     """A client of the server that the user's configuration names."""
     here = surroundings or read_surroundings()
-    return Client(find_target(here), here)
+    return Client(find_target(here), here, answer_seconds=answer_seconds)
 
 
 def _job_path(reservation: str) -> str:

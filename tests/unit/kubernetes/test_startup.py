@@ -219,3 +219,23 @@ def test_the_greeting_says_whose_the_home_is_and_what_to_note(folder: Path) -> N
     lost = run(folder, "greeting.sh", **common, GPU_DEV_NOTICE="Not $(kept).").decode()
     assert "Home       /home/dev goes when the reservation ends" in lost
     assert "Note       Not $(kept)." in lost
+
+
+@pytest.mark.parametrize(
+    "name, text",
+    [
+        ("memory.events", "low 0\noom 7\noom_kill 3\noom_group_kill 1\n"),
+        ("memory/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"),
+    ],
+    ids=["second generation of cgroups", "first"],
+)
+def test_what_was_ended_for_want_of_memory_is_told(
+    folder: Path, tmp_path: Path, name: str, text: str
+) -> None:
+    (tmp_path / "uptime").write_text("12.50 3.00\n")
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text(text)
+    said = run(
+        folder, "usage.sh", GPU_DEV_PROC=str(tmp_path), GPU_DEV_CGROUP=str(tmp_path), PATH="/usr/bin:/bin"
+    )
+    assert "oom 3" in said.decode().splitlines()

@@ -17,7 +17,7 @@ def only_type(queue: QueueResponse, gpu_type: str) -> QueueResponse:
     return replace(queue, queue={gpu_type: line} if line else {}, total=len(line))
 
 
-def format_queue(queue: QueueResponse, now: Now) -> str:
+def format_queue(queue: QueueResponse, now: Now, width: int | None = None) -> str:
     header = ("TYPE", "PLACE", "GPUS", "FOR", "WAITS", "STARTS", "LIKELY", "OWNER", "YOURS")
     rows = [
         (
@@ -34,13 +34,7 @@ def format_queue(queue: QueueResponse, now: Now) -> str:
         for gpu_type, line in queue.queue.items()
         for entry in line
     ]
-    return format_table(header, rows, NUMBERS)
-
-
-def format_own_names(queue: QueueResponse) -> str:
-    """One's own, to be piped into other commands."""
-    entries = (entry for line in queue.queue.values() for entry in line)
-    return "\n".join(entry.name for entry in entries if entry.name)
+    return format_table(header, rows, NUMBERS, width)
 
 
 def _window(entry: QueueEntry, now: Now) -> str:

@@ -110,6 +110,8 @@ class Plan:
         if not all(fits):
             return False
         self._settle(ask, slot)
+        # It was found in an earlier plan: whether this one has an earlier slot was not looked at yet.
+        self._fitted[ask.id] = -1
         return True
 
     def remove(self, ask_id: str) -> None:

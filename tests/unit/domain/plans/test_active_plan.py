@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from gpudev.domain.disk import DiskId
+from gpudev.domain.idle import IdlePolicy
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.plans.actions import (
     DeleteServer,
@@ -28,6 +30,7 @@ from tests.support.domain_values import (
 )
 from tests.support.reservation_plans import (
     MOMENTS,
+    SECOND,
     only_record,
     plan_for,
     records,
@@ -101,6 +104,32 @@ class TestWarning:
         telling, note = plan_for("active", ServerPhase.READY, reservation=fresh)
         assert telling == Tell(fresh.id, "uid-1", ())
         assert note == Note(replace(fresh, told_notices=()))
+
+    def test_those_who_did_not_hear_are_told_later_and_the_rest_goes_on(self) -> None:
+        untold, at = replace(warned(30), told_notices=()), NOW + HOUR - 29 * MINUTE
+        later = plan_for("active", ServerPhase.READY, at, reservation=untold, told_at=at + SECOND)
+        assert later == (LookAgain(at + SECOND),)
+        due = NOW + HOUR - 15 * MINUTE
+        plan = plan_for("active", ServerPhase.READY, due, reservation=untold, told_at=due + SECOND)
+        assert only_record(plan).after.warned_minutes == 15
+
+    def test_a_server_that_nobody_uses_ends_though_it_cannot_be_told(self) -> None:
+        policy = IdlePolicy(after=10 * MINUTE, countdown=5 * MINUTE)
+        idle = make_reservation(
+            status=Status.ACTIVE, idle_since=NOW - 10 * MINUTE, usage_at=NOW, idle_words="no SSH"
+        )
+        plan = plan_for(
+            "active", ServerPhase.READY, reservation=idle, idle_policy=policy, told_at=NOW + SECOND
+        )
+        assert only_record(plan).event.kind is EventKind.IDLE_WARNED
+
+    def test_a_home_of_its_own_needs_no_clearing_and_a_disk_does(self) -> None:
+        starting = make_reservation(status=Status.PREPARING)
+        ready = make_server(phase=ServerPhase.READY)
+        assert only_record(plan_for("preparing", server=ready)).after.told_notices == ()
+        on_disk = replace(starting, disk_id=DiskId("disk-1"), told_notices=None)
+        plan = plan_for("preparing", server=ready, reservation=on_disk)
+        assert only_record(plan).after.told_notices is None
 
     def test_kill_for_want_of_memory_is_counted_dated_and_told(self) -> None:
         server = make_server(oom_kills=2, last_oom_at=NOW)

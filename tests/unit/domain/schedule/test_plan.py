@@ -157,6 +157,14 @@ class TestKeeping:
         plan.hold(A, 8, ORIGIN, ORIGIN + 1)
         assert plan.keep(ask(1, 8), Slot(ORIGIN, ORIGIN + HOUR, (A,)), from_step=ORIGIN + 1)
 
+    @pytest.mark.parametrize("kept", [ask(1, 8), ask(1, 8, node_count=2), ask(1, 8, not_before=ORIGIN + 20)])
+    def test_what_was_promised_elsewhere_moves_into_room_that_is_there_by_now(self, kept: Ask) -> None:
+        """A plan that is made again knows nothing of the room that came back before it was made."""
+        plan = plan_of(8, 8)
+        plan.keep(kept, Slot(ORIGIN + 30, ORIGIN + 30 + HOUR, (A, B)[: kept.node_count]))
+        assert plan.compress() == ("1",)
+        assert starts(plan) == {"1": max(0, kept.not_before - ORIGIN)}
+
     def test_it_is_known_how_long_a_reservation_can_stay(self) -> None:
         plan = plan_of(8)
         plan.hold(A, 4, ORIGIN, ORIGIN + HOUR)

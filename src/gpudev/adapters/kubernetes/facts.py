@@ -22,6 +22,7 @@ class NodeFacts:
     address: str = ""
     is_profiling: bool = False
     is_simulated: bool = False
+    zone: str = ""
 
 
 @dataclass(frozen=True, slots=True)

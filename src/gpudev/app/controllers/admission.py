@@ -44,7 +44,11 @@ class AdmissionController:
             habits = await transaction.read_habits(self.clock.now() - LEARNED_FOR)
             rows = await transaction.read()
             given, busy = await transaction.list_port_slots(), await transaction.list_disk_busy()
-            seen = replace(self._observe(gpu_type, rows, given, busy), habits=habits)
+            seen = replace(
+                self._observe(gpu_type, rows, given, busy),
+                habits=habits,
+                tied=await self._list_tied(transaction),
+            )
             plan = plan_admission(seen)
             await transaction.set_rooms(situation_of(seen).rooms)
             for action in plan:
@@ -52,6 +56,10 @@ class AdmissionController:
         availability = predict_availability(seen, plan)
         await self.gpu_types.set_availability(availability, self.name, self.clock.now())
         return find_next_start(seen, plan)
+
+    async def _list_tied(self, transaction: AdmissionTransaction) -> dict[ReservationId, str]:
+        """Where a disk can only be used in its zone, so can those who ask for it."""
+        return dict(await transaction.list_disk_zones()) if self.rules.disks_stay else {}
 
     def _observe(
         self,

@@ -46,6 +46,8 @@ class Rules:
     catalogue: Catalogue
     policy: TimePolicy
     idle_policy: IdlePolicy = NEVER
+    disks_stay: bool = False
+    """A disk can only be used where it was first."""
     lease: timedelta = timedelta(seconds=30)
     """How long a reservation is left to whoever took its turn; after that he is taken for dead."""
 

@@ -8,7 +8,7 @@ allowed to stay on. Only those who are hit by that are fitted anew.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from gpudev.domain.capacity import NodeRoom
@@ -33,6 +33,8 @@ class Situation:
     holders: tuple[Reservation, ...]
     policy: TimePolicy
     now: datetime
+    tied: Mapping[ReservationId, frozenset[NodeName]] = field(default_factory=dict)
+    """The nodes of those that can only be on some."""
 
     @property
     def origin(self) -> Step:
@@ -52,6 +54,7 @@ class Situation:
             length=count_steps(request.duration, self.policy),
             node_count=request.node_count,
             not_before=grid.step_after(request.start_at) if request.start_at else 0,
+            only_on=self.tied.get(request.id),
         )
 
 

@@ -83,7 +83,7 @@ class Plan:
             self._holes.clear()
         if ask.not_before > self.origin:
             return self._slot_of(ask, self._openings_from(ask))
-        if ask.node_count == 1:
+        if ask.node_count == 1 and ask.only_on is None:
             first = self._holes_for(ask.slots).find_first(ask.length)
             if first is None:
                 return None
@@ -104,7 +104,10 @@ class Plan:
         Room is looked for from `from_step` on: for one whose time has come, what is about to be freed counts.
         """
         start = slot.start if from_step is None else from_step
-        if not all(self.has_room(node, ask.slots, start, slot.end) for node in slot.nodes):
+        fits = (
+            ask.may_be_on(node) and self.has_room(node, ask.slots, start, slot.end) for node in slot.nodes
+        )
+        if not all(fits):
             return False
         self._settle(ask, slot)
         # It was found in an earlier plan: whether this one has an earlier slot was not looked at yet.
@@ -151,7 +154,7 @@ class Plan:
         ask, slot = self._asks[ask_id], self._slots[ask_id]
         if slot.start <= max(self.origin, ask.not_before):
             return False
-        if ask.node_count > 1 or ask.not_before > self.origin:
+        if ask.node_count > 1 or ask.not_before > self.origin or ask.only_on is not None:
             return self._returns > self._fitted[ask_id]
         if self._holes_for(ask.slots).first_start(ask.length) < slot.start:
             return True
@@ -181,7 +184,8 @@ class Plan:
 
     def _openings(self, ask: Ask) -> Iterator[Opening]:
         for hole in self._holes_for(ask.slots).in_order(ask.length):
-            if hole.start > self.origin or hole.length >= ask.length + self._lag:
+            is_long_enough = hole.start > self.origin or hole.length >= ask.length + self._lag
+            if is_long_enough and ask.may_be_on(self._names[hole.node]):
                 yield Opening(hole.start, hole.end - ask.length, hole.node)
 
     def _openings_from(self, ask: Ask) -> Iterator[Opening]:
@@ -189,7 +193,8 @@ class Plan:
         return iter(
             sorted(
                 Opening(max(start, ask.not_before), end - ask.length, node)
-                for node in range(len(self._names))
+                for node, name in enumerate(self._names)
+                if ask.may_be_on(name)
                 for start, end in holes.on_node(node)
                 if end - ask.length >= max(start, ask.not_before)
             )

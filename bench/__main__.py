@@ -10,19 +10,20 @@ import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from bench import api, claim, disks, kubernetes, kubernetes_scale, scheduler, simulation
+from bench import api, claim, cli, disks, kubernetes, kubernetes_scale, scheduler, simulation
 from bench.page import PAGE, Section, describe_conditions, write_section
 
 BENCHMARKS: dict[str, Callable[[bool], Section]] = {
     "api": api.measure,
     "claim": claim.measure,
+    "cli": cli.measure,
     "disks": disks.measure,
     "kubernetes": kubernetes.measure,
     "kubernetes-scale": kubernetes_scale.measure,
     "scheduler": scheduler.measure,
     "simulation": simulation.measure,
 }
-WITHOUT_A_CLUSTER = ("api", "claim", "disks", "scheduler", "simulation")
+WITHOUT_A_CLUSTER = ("api", "claim", "cli", "disks", "scheduler", "simulation")
 """Those that run if none is named."""
 
 

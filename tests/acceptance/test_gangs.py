@@ -68,7 +68,11 @@ def test_a_gang_is_several_nodes_that_know_and_reach_each_other(machine: Machine
 def test_every_node_is_a_host_for_plain_ssh(machine: Machine) -> None:
     reservation = machine.reserve(*GANG, "--name", "hosts")
     config = machine.home / ".gpu-dev" / f"{reservation[:8]}-sshconfig"
-    for host, rank in (("hosts", "0"), (f"gpu-dev-{reservation[:8]}-1", "1"), ("hosts-1", "1")):
+    for host, rank in (
+        ("gpu-dev-hosts", "0"),
+        (f"gpu-dev-{reservation[:8]}-1", "1"),
+        ("gpu-dev-hosts-1", "1"),
+    ):
         done = subprocess.run(
             ["ssh", "-F", config, host, "echo $RANK"],
             env=machine.environment,

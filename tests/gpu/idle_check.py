@@ -18,7 +18,8 @@ from pathlib import Path
 from tests.gpu.check import Machine, make_key, ssh
 
 _BUSY_SECONDS = 150
-_LOOK_SECONDS = 5
+_LOOK_SECONDS = 15
+"""Longer than PyTorch takes to load, so that the first look at the busy server sees its GPU busy."""
 _PATIENCE_SECONDS = 300
 _WORK = """
 import time, torch

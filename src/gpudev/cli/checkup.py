@@ -129,10 +129,9 @@ def _judge_clock(health: Health, began: float, ended: float) -> Finding:
 def _judge_version(http: Http) -> Finding:
     if http.server_version is None:
         return Finding("version", State.DOUBTFUL, f"{__version__} here; the server does not tell its own.")
-    words = f"{__version__} here, {http.server_version.version} there"
-    judged = judge(__version__, http.server_version)
-    state = {Verdict.FINE: State.GOOD, Verdict.OLD: State.DOUBTFUL, Verdict.TOO_OLD: State.BAD}[judged]
-    return Finding("version", state, words, "" if judged is Verdict.FINE else UPGRADE)
+    words = f"{__version__} here, {http.server_version} there"
+    is_old = judge(__version__, http.server_version, "") is Verdict.OLD
+    return Finding("version", State.DOUBTFUL if is_old else State.GOOD, words, UPGRADE if is_old else "")
 
 
 def _look_at_login(surroundings: Surroundings, target: Target) -> Finding:

@@ -13,7 +13,6 @@ from gpudev import __version__
 from gpudev.cli.errors import INTERRUPTED, report_error, report_usage
 from gpudev.cli.lazy import Entry, LazyGroup
 from gpudev.cli.output import Output, say
-from gpudev.cli.spelling import spell
 from gpudev.client.errors import ClientError
 
 COMMANDS = {
@@ -23,6 +22,10 @@ COMMANDS = {
     "why": Entry("gpudev.cli.commands.why", "Explain why a reservation waits, was slow, ended or failed."),
     "logs": Entry("gpudev.cli.commands.logs", "Show what a dev server says of itself."),
     "connect": Entry("gpudev.cli.commands.connect", "Open a shell on a dev server (also: ssh)."),
+    "open": Entry("gpudev.cli.commands.open", "Open VS Code or Cursor on a dev server."),
+    "cp": Entry("gpudev.cli.commands.cp", "Copy files to a dev server, or from it."),
+    "submit": Entry("gpudev.cli.commands.submit", "Run a command on GPUs, and have its results back."),
+    "wait": Entry("gpudev.cli.commands.wait", "Wait until a reservation is active, or over."),
     "extend": Entry("gpudev.cli.commands.extend", "Give a reservation more time."),
     "edit": Entry("gpudev.cli.commands.edit", "Change a reservation that is active."),
     "keep": Entry("gpudev.cli.commands.keep", "Keep a server that nobody uses at the moment."),
@@ -95,6 +98,7 @@ def _say_warning(  # noqa: PLR0917 - as Python calls it
     line: str | None = None,
 ) -> None:
     """What concerns the user in the form of our other remarks, the rest as Python has it."""
+    from gpudev.cli.spelling import spell
     from gpudev.client.versions import OutdatedClient
 
     if issubclass(category, OutdatedClient):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import threading
 import time
@@ -48,28 +49,28 @@ class PlainProgress:
 class LiveProgress:
     """The present state with its seconds running, and above it what has happened.
 
-    A thread draws it again at each tick: the one that waits for the server has no time for that. It also
-    finds out by itself that the window has another size.
+    All drawing is done by a thread, at each tick and whenever there is news: the one that waits for the
+    server has no time for it, and Ctrl-C, which ends its waiting anywhere, never ends half a drawing. It
+    also finds out by itself that the window has another size.
     """
 
     def __init__(self, canvas: Canvas) -> None:
         self._canvas = canvas
         self._picture = Picture("Waiting")
         self._since = time.monotonic()
-        self._frame = 0
         self._told: list[str] = []
         self._lock = threading.Lock()
-        self._is_over = threading.Event()
+        self._news = threading.Event()
+        self._is_over = False
         self._drawer = threading.Thread(target=self._draw_until_over, daemon=True)
 
     def start(self) -> None:
         self._drawer.start()
 
     def stop(self) -> None:
-        self._is_over.set()
+        self._is_over = True
+        self._news.set()
         self._drawer.join()
-        self._draw()
-        self._canvas.close()
 
     def tell(self, line: str) -> None:
         """Drawn together with what comes next, so that the old picture is not seen below the news."""
@@ -81,18 +82,23 @@ class LiveProgress:
             if picture.title != self._picture.title:
                 self._since = time.monotonic()
             self._picture = picture
-            self._draw()
+        self._news.set()
 
     def _draw_until_over(self) -> None:
-        while not self._is_over.wait(_TICK_SECONDS):
-            self._frame += 1
-            with self._lock:
-                self._draw()
+        for frame in itertools.count():
+            self._news.wait(_TICK_SECONDS)
+            self._news.clear()
+            is_over = self._is_over
+            self._draw(frame)
+            if is_over:
+                self._canvas.close()
+                return
 
-    def _draw(self) -> None:
-        lines = format_picture(self._picture, time.monotonic() - self._since, self._frame)
-        self._canvas.draw(lines, above=self._told)
-        self._told.clear()
+    def _draw(self, frame: int) -> None:
+        with self._lock:
+            told, self._told = self._told, []
+            picture, seconds = self._picture, time.monotonic() - self._since
+        self._canvas.draw(format_picture(picture, seconds, frame), above=told)
 
 
 @contextmanager

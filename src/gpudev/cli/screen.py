@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 
 from gpudev.client.config import Surroundings, read_surroundings
@@ -20,4 +19,8 @@ def can_draw(surroundings: Surroundings) -> bool:
 
 def find_width() -> int | None:
     """How wide a table may be; None where nobody looks at it, so that programs read whole lines."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    if not sys.stdout.isatty():
+        return None
+    import shutil
+
+    return shutil.get_terminal_size().columns

@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import os
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 from urllib.parse import quote, urlencode
 
 from gpudev.client import codec, sse
-from gpudev.client.admin import Admin
 from gpudev.client.config import Surroundings, Target, find_target, read_surroundings
 from gpudev.client.credentials import Credentials
-from gpudev.client.disks import Disks
 from gpudev.client.errors import ClientError, NotActive, TimedOut, error_of
 from gpudev.client.http import ANSWER_SECONDS, Http, Request, Response
-from gpudev.client.login import log_in
-from gpudev.wire.cluster import (
-    AvailabilityResponse,
-    ClusterStatus,
-    LoginResponse,
-    QueueResponse,
-    WhoAmI,
-)
+from gpudev.client.interruption import pause
 from gpudev.wire.jobs import (
     ActionResponse,
     ExtendRequest,
@@ -38,9 +30,14 @@ from gpudev.wire.jobs import (
     SubmitRequest,
     SubmitResponse,
 )
-from gpudev.wire.keys import KeyList, RevokedKey, RotatedKey
-from gpudev.wire.notifications import NotificationChoice, NotificationSettings, NotificationTest
-from gpudev.wire.queue import AccuracyResponse, PreviewResponse
+
+if TYPE_CHECKING:
+    from gpudev.client.admin import Admin
+    from gpudev.client.disks import Disks
+    from gpudev.wire.cluster import AvailabilityResponse, ClusterStatus, LoginResponse, QueueResponse, WhoAmI
+    from gpudev.wire.keys import KeyList, RevokedKey, RotatedKey
+    from gpudev.wire.notifications import NotificationSettings, NotificationTest
+    from gpudev.wire.queue import AccuracyResponse, PreviewResponse
 
 T = TypeVar("T")
 
@@ -57,12 +54,10 @@ class Client:
         self, target: Target, surroundings: Surroundings, *, answer_seconds: float = ANSWER_SECONDS
     ) -> None:
         self.target = target
-        self._surroundings = surroundings
+        self.surroundings = surroundings
         self._credentials = Credentials(surroundings.credentials_file)
         self._http = Http(target.api_url, answer_seconds)
         self._key: str | None = None
-        self.admin = Admin(self)
-        self.disks = Disks(self)
 
     def __enter__(self) -> Self:
         return self
@@ -70,9 +65,24 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @functools.cached_property
+    def admin(self) -> Admin:
+        """What admins may ask. Loaded when it is: a listing of one's own should not wait for it."""
+        from gpudev.client.admin import Admin
+
+        return Admin(self)
+
+    @functools.cached_property
+    def disks(self) -> Disks:
+        from gpudev.client.disks import Disks
+
+        return Disks(self)
+
     def log_in(self) -> LoginResponse:
         """Log in anew, whatever key there is, and keep the new one. Other calls do it when they must."""
-        answer = log_in(self._http, self.target, self._surroundings)
+        from gpudev.client.login import log_in
+
+        answer = log_in(self._http, self.target, self.surroundings)
         self._keep(answer.api_key, answer.expires_at)
         return answer
 
@@ -126,12 +136,12 @@ class Client:
     def wait_for_operation(self, operation_id: str, *, timeout: float = 60) -> OperationDetail:
         """Wait until a requested action is carried out. `ClientError` with its words if it failed."""
         deadline = time.monotonic() + timeout
-        pause = 0.05
+        length = 0.05
         while (operation := self.get_operation(operation_id)).status == "requested":
             if time.monotonic() > deadline:
                 raise TimedOut(f"The {operation.action} was not carried out in {timeout:g} seconds.")
-            time.sleep(pause)
-            pause = min(1.0, pause * 2)
+            pause(length)
+            length = min(1.0, length * 2)
         if operation.status == "failed":
             raise ClientError(operation.error or f"The {operation.action} failed.", code="operation_failed")
         return operation
@@ -140,50 +150,74 @@ class Client:
         return self._get(OperationDetail, f"/v1/operations/{quote(operation_id, safe='')}")
 
     def availability(self) -> AvailabilityResponse:
+        from gpudev.wire.cluster import AvailabilityResponse
+
         return self._get(AvailabilityResponse, "/v1/gpu/availability")
 
     def status(self) -> ClusterStatus:
+        from gpudev.wire.cluster import ClusterStatus
+
         return self._get(ClusterStatus, "/v1/cluster/status")
 
     def preview(self, request: SubmitRequest) -> PreviewResponse:
         """What would become of a request. It reserves nothing."""
+        from gpudev.wire.queue import PreviewResponse
+
         return self._post(PreviewResponse, "/v1/jobs/preview", request)
 
     def accuracy(self) -> AccuracyResponse:
         """How good the forecasts of the queue were."""
+        from gpudev.wire.queue import AccuracyResponse
+
         return self._get(AccuracyResponse, "/v1/queue/accuracy")
 
     def queue(self) -> QueueResponse:
+        from gpudev.wire.cluster import QueueResponse
+
         return self._get(QueueResponse, "/v1/queue")
 
     def whoami(self) -> WhoAmI:
+        from gpudev.wire.cluster import WhoAmI
+
         return self._get(WhoAmI, "/v1/me")
 
     def notifications(self) -> NotificationSettings:
+        from gpudev.wire.notifications import NotificationSettings
+
         return self._get(NotificationSettings, "/v1/me/notifications")
 
     def set_notifications(
         self, url: str | None, kind: str = "webhook", topics: Collection[str] = ()
     ) -> NotificationSettings:
         """Choose where one's own notifications go, and of what they are; no address is nowhere."""
+        from gpudev.wire.notifications import NotificationChoice, NotificationSettings
+
         body = codec.dumps(NotificationChoice(url=url, kind=kind, topics=sorted(topics))).encode()
         return self._call(NotificationSettings, Request("PUT", "/v1/me/notifications", body, may_repeat=True))
 
     def test_notifications(self) -> NotificationTest:
+        from gpudev.wire.notifications import NotificationTest
+
         return self._post(NotificationTest, "/v1/me/notifications/test")
 
     def list_keys(self) -> KeyList:
         """One's own API keys, newest first."""
+        from gpudev.wire.keys import KeyList
+
         return self.call(KeyList, "GET", "/v1/keys")
 
     def rotate_key(self) -> RotatedKey:
         """Replace the key that is in use, here and in the file that keeps it."""
+        from gpudev.wire.keys import RotatedKey
+
         answer = self.call(RotatedKey, "POST", "/v1/keys/rotate")
         self._keep(answer.api_key, answer.expires_at)
         return answer
 
     def revoke_key(self, prefix: str) -> RevokedKey:
         """End one of one's own keys, named by its first characters."""
+        from gpudev.wire.keys import RevokedKey
+
         return self.call(RevokedKey, "DELETE", f"/v1/keys/{quote(prefix, safe='')}")
 
     def events(
@@ -224,10 +258,20 @@ class Client:
             yield from lines
 
     def wait_until(
-        self, reservation: str, statuses: Collection[str], *, timeout: float | None = None
+        self,
+        reservation: str,
+        statuses: Collection[str],
+        *,
+        timeout: float | None = None,
+        tell: Callable[[JobEvent], None] | None = None,
     ) -> JobDetail:
-        """Wait for one of these statuses. `NotActive` if the reservation ends without having reached one."""
+        """Wait for one of these statuses; `tell` hears what happens meanwhile.
+
+        `NotActive` if the reservation ends without having reached one.
+        """
         for event in self.events(reservation, timeout=timeout):
+            if event is not None and tell is not None:
+                tell(event)
             if event is not None and event.status in statuses:
                 break
             if event is not None and event.status in ENDED:

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 
 from gpudev.client import codec
 from gpudev.client.errors import TimedOut, Unreachable
+from gpudev.client.interruption import pause
 from gpudev.wire.jobs import JobEvent
 
 HEARTBEAT_SECONDS = 15.0
@@ -84,7 +85,7 @@ def follow(
                 raise
             on_loss(error)
         _check(deadline)
-        time.sleep(deadline.at_most(RECONNECT_PAUSE))
+        pause(deadline.at_most(RECONNECT_PAUSE))
 
 
 def parse(lines: Iterable[str]) -> Iterator[str | None]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 
 UPGRADE = "Upgrade with: pip install --upgrade gpu-dev"
@@ -19,18 +18,11 @@ class Verdict(StrEnum):
     TOO_OLD = "too old"
 
 
-@dataclass(frozen=True, slots=True)
-class ServerVersion:
-    version: str
-    oldest_client: str
-    """That it understands."""
-
-
-def judge(ours: str, server: ServerVersion) -> Verdict:
+def judge(ours: str, theirs: str, oldest_client: str) -> Verdict:
     """A client may be newer than its server; corrections of one minor version are not worth a word."""
-    if _parse(ours) < _parse(server.oldest_client):
+    if _parse(ours) < _parse(oldest_client):
         return Verdict.TOO_OLD
-    return Verdict.OLD if _parse(ours)[:2] < _parse(server.version)[:2] else Verdict.FINE
+    return Verdict.OLD if _parse(ours)[:2] < _parse(theirs)[:2] else Verdict.FINE
 
 
 def _parse(version: str) -> tuple[int, ...]:

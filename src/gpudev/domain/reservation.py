@@ -238,6 +238,8 @@ def activate(reservation: Reservation, members: tuple[Member, ...], now: datetim
         members=members,
         launched_at=now,
         expires_at=now + reservation.duration,
+        # In a home of its own stands nothing; on a disk there may be what its last user was told.
+        told_notices=() if reservation.disk_id is None else None,
     )
 
 

@@ -307,6 +307,10 @@ class AdmissionTransaction(Protocol):
         """Those of the waiting whose disk is not free."""
         ...
 
+    async def list_disk_zones(self) -> Mapping[ReservationId, str]:
+        """Where the disks of those that wait are; without those that are nowhere yet."""
+        ...
+
     async def record(self, record: Record) -> bool:
         """A guarded write; False if somebody else moved first, `Stale` if its port slot was given away.
 

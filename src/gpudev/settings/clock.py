@@ -41,6 +41,13 @@ class TimeSettings(BaseSettings):
     def plan_step(self) -> timedelta:
         return timedelta(seconds=self.plan_step_seconds)
 
+    lease_seconds: int = Field(30, validation_alias="GPU_DEV_LEASE_SECONDS", ge=2, le=600)
+    """How long a reservation that a controller was working on waits for it when it has died, in seconds."""
+
+    @property
+    def lease(self) -> timedelta:
+        return timedelta(seconds=self.lease_seconds)
+
     @property
     def grace(self) -> timedelta:
         return timedelta(seconds=self.grace_seconds)

@@ -5,11 +5,13 @@ The text under a field is its description in the OpenAPI document.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 
+from gpudev.wire.message import message
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@message
 class SubmitRequest:
     """What is asked for. A field with nothing behind it yet is refused with `not_supported_yet`."""
 
@@ -59,7 +61,7 @@ class SubmitRequest:
     """Version of the client; left out: the one in `X-GPU-Dev-Client`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class SubmitRequest03:
     """The form of clients of version 0.3: most of what is asked for is in `env_vars`.
 
@@ -81,7 +83,7 @@ class SubmitRequest03:
     """The disk that becomes the home, made if there is none of that name; `none` for none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class SubmitResponse:
     job_id: str
     """Id of the reservation."""
@@ -99,7 +101,7 @@ class SubmitResponse:
     """What of the request was not looked at."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class JobNode:
     """One node of a reservation that has several."""
 
@@ -119,7 +121,7 @@ class JobNode:
     """Lines for a known_hosts file."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class JobDetail:
     """A reservation as its owner sees it. What is not known is left out of the JSON, never null."""
 
@@ -210,7 +212,7 @@ class JobDetail:
     """Version of the client that asked for it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class JobList:
     jobs: list[JobDetail]
     """This page of them, newest first."""
@@ -222,13 +224,13 @@ class JobList:
     """How many come before this page."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class ExtendRequest:
     extension_hours: float
     """By how many hours, counted from the present end; more than 0."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class KeepRequest:
     hours: float
     """For how long, from now; more than 0 and at most 48."""
@@ -236,7 +238,7 @@ class KeepRequest:
     """Why it is to be kept although nobody uses it; it is shown in its events."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class UsagePoint:
     """The means of a stretch of time. What was not measured is left out."""
 
@@ -252,7 +254,7 @@ class UsagePoint:
     """CPU cores that were busy."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class JobUsage:
     job_id: str
     """Id of the reservation."""
@@ -262,7 +264,7 @@ class JobUsage:
     """Stretches of equal length, the oldest first; one of which nothing is known is left out."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class ActionResponse:
     """A requested action; follow it at `/v1/operations/{operation_id}`."""
 
@@ -278,7 +280,7 @@ class ActionResponse:
     """By which its outcome can be asked for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class OperationDetail:
     operation_id: str
     """Id of the operation."""
@@ -294,7 +296,7 @@ class OperationDetail:
     """When it was done or failed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class JobEvent:
     """One Server-Sent Event of `/v1/jobs/{id}/events`; its number is the SSE id."""
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 
+from gpudev.wire.message import message
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@message
 class Nearby:
     """A request like the one that was asked for, which would start sooner."""
 
@@ -22,7 +24,7 @@ class Nearby:
     """When it would start."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class PreviewResponse:
     """What would become of the request if it came now, and nobody else before it."""
 
@@ -42,7 +44,7 @@ class PreviewResponse:
     """Up to three requests like it that would start sooner."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class TypeAccuracy:
     """How good the forecasts for one type were, over those who started in the last four weeks."""
 
@@ -60,7 +62,7 @@ class TypeAccuracy:
     """The part of the windows that held the start; 8 of 10 are meant to."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class AccuracyResponse:
     accuracy: dict[str, TypeAccuracy]
     """Each type for which somebody has waited, by name."""

@@ -9,7 +9,7 @@ import pytest
 from gpudev import __version__
 from gpudev.client.errors import Outdated
 from gpudev.client.http import Http, Request
-from gpudev.client.versions import OutdatedClient, ServerVersion, Verdict, judge
+from gpudev.client.versions import OutdatedClient, Verdict, judge
 from gpudev.wire.versions import OLDEST_CLIENT, OLDEST_CLIENT_HEADER, VERSION_HEADER
 from tests.support.fake_api import FakeApi, Reply, running_fake_api
 
@@ -28,11 +28,11 @@ from tests.support.fake_api import FakeApi, Reply, running_fake_api
     ],
 )
 def test_who_goes_with_whom(ours: str, version: str, oldest: str, verdict: Verdict) -> None:
-    assert judge(ours, ServerVersion(version, oldest)) is verdict
+    assert judge(ours, version, oldest) is verdict
 
 
 def test_our_own_server_takes_our_own_client() -> None:
-    assert judge(__version__, ServerVersion(__version__, OLDEST_CLIENT)) is Verdict.FINE
+    assert judge(__version__, __version__, OLDEST_CLIENT) is Verdict.FINE
 
 
 def answer(api: FakeApi, version: str, oldest: str) -> None:

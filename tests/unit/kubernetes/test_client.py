@@ -60,8 +60,6 @@ async def test_any_other_answer_says_nothing_about_the_object(answer: httpx2.Res
     with pytest.raises(ClusterUnavailable):
         await client.list_all(PODS)
     with pytest.raises(ClusterUnavailable):
-        await client.find_all(PODS, {"app": "gpu-dev"})
-    with pytest.raises(ClusterUnavailable):
         await client.create(PODS, {"metadata": {"name": NAME}})
 
 
@@ -79,3 +77,15 @@ async def test_a_taken_name_is_told_from_a_conflict() -> None:
 async def test_what_the_api_itself_calls_invalid_is_our_mistake() -> None:
     with pytest.raises(Defect):
         await make_client(status(422, "Invalid")).create(PODS, {"metadata": {"name": NAME}})
+
+
+async def test_a_namespace_without_its_account_is_not_a_matter_of_roles() -> None:
+    refusal = status(
+        403, 'error looking up service account gpu-dev/default: serviceaccount "default" not found'
+    )
+    with pytest.raises(ClusterUnavailable, match="takes no pods yet") as refused:
+        await make_client(refusal).create(PODS, {"metadata": {"name": NAME}})
+    assert refused.value.hint == ""
+    with pytest.raises(ClusterUnavailable, match="does not let us") as refused:
+        await make_client(status(403, "Forbidden")).create(PODS, {"metadata": {"name": NAME}})
+    assert "roles" in refused.value.hint

@@ -33,6 +33,8 @@ _SILENCE_SECONDS = 100.0
 
 _UNAVAILABLE = frozenset({408, 429, 500, 502, 503, 504})
 _NOT_ALLOWED = frozenset({401, 403})
+_NO_ACCOUNT_YET = "error looking up service account"
+"""How the API refuses pods of a namespace that is so new that its own account is not there yet."""
 _BAD_REQUEST = 400
 _NOT_FOUND = 404
 _CONFLICT = 409
@@ -89,6 +91,12 @@ class KubernetesClient:
         answer = await self._send("PATCH", path, parameters, manifest, "application/apply-patch+yaml")
         return _read(answer)
 
+    async def patch(self, kind: Kind, name: str, change: Json) -> Json:
+        """Merge this into an object; a uid or version in it is a precondition."""
+        path = f"{kind.path}/{name}"
+        parameters = {"fieldManager": FIELD_MANAGER}
+        return _read(await self._send("PATCH", path, parameters, change, "application/merge-patch+json"))
+
     async def delete(self, kind: Kind, name: str, uid: str, *, at_once: bool = False) -> Json | None:
         """Delete this very object; what is left of it, or None if it is gone or another has the name."""
         body: Json = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": uid}}
@@ -106,7 +114,8 @@ class KubernetesClient:
     async def find_all(self, kind: Kind, labels: Mapping[str, str]) -> list[Json]:
         """A fresh read of all objects with these labels."""
         selector = ",".join(f"{name}={value}" for name, value in labels.items())
-        return _items_of(_read(await self._send("GET", kind.path, {"labelSelector": selector})))
+        found: list[Json] = _read(await self._send("GET", kind.path, {"labelSelector": selector}))["items"]
+        return found
 
     async def watch(self, kind: Kind, version: str) -> AsyncIterator[tuple[str, Json]]:
         """What happens from that version on, until the connection ends; `Expired` if it is too old."""
@@ -267,6 +276,8 @@ def _check(answer: httpx2.Response) -> None:
     status = answer.status_code
     if answer.is_error and (status in _UNAVAILABLE | {_NOT_FOUND, _CONFLICT} or not _status_of(answer)):
         raise _unavailable(_message_of(answer))
+    if status in _NOT_ALLOWED and _NO_ACCOUNT_YET in _message_of(answer):
+        raise ClusterUnavailable(f"The namespace takes no pods yet: {_message_of(answer)}.")
     if status in _NOT_ALLOWED:
         raise ClusterUnavailable(
             f"The cluster does not let us: {_message_of(answer)}.",

@@ -25,6 +25,10 @@ RANK = "gpu-dev/rank"
 INCARNATION = "gpu-dev/incarnation"
 """On every pod of a gang: the uid of the whole."""
 HOST_KEY = "gpu-dev/host-key"
+HOME = "gpu-dev/home"
+"""On a pod: the claim that is its home."""
+NAMESPACE = "gpu-dev/namespace"
+"""On what has no namespace of its own: whose it is."""
 
 GPU_TYPE = "gpu-type"
 """On nodes, by the operator."""
@@ -57,15 +61,6 @@ def owner_of(item: Json) -> ReservationId | None:
     labels = labels_of(item)
     owner = labels.get(RESERVATION)
     return ReservationId(owner) if owner and labels.get(MANAGED_BY) == FIELD_MANAGER else None
-
-
-def own_labels(reservation_id: ReservationId) -> Mapping[str, str]:
-    """By which everything of a reservation is found."""
-    return {MANAGED_BY: FIELD_MANAGER, RESERVATION: reservation_id}
-
-
-def is_of_gang(pod: Json) -> bool:
-    return INCARNATION in annotations_of(pod)
 
 
 def is_port_slot(item: Json) -> bool:

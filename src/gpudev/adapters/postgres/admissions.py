@@ -68,6 +68,10 @@ class _Transaction:
     async def list_disk_busy(self) -> frozenset[ReservationId]:
         return await read_disk_busy(self._connection, self._gpu_type)
 
+    async def list_disk_zones(self) -> dict[ReservationId, str]:
+        rows = await self._connection.fetch(_SQL["list_disk_zones"], self._gpu_type)
+        return {ReservationId(str(row["reservation_id"])): row["zone"] for row in rows}
+
     async def record(self, record: Record) -> bool:
         try:
             return await self._write(record)

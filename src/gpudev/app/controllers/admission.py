@@ -45,8 +45,12 @@ class AdmissionController:
             habits = await transaction.read_habits(self.clock.now() - LEARNED_FOR)
             rows = await transaction.read()
             given, busy = await transaction.list_port_slots(), await transaction.list_disk_busy()
-            shares = await self._read_shares(transaction)
-            seen = replace(self._observe(gpu_type, rows, given, busy), habits=habits, shares=shares)
+            seen = replace(
+                self._observe(gpu_type, rows, given, busy),
+                habits=habits,
+                tied=await self._list_tied(transaction),
+                shares=await self._read_shares(transaction),
+            )
             plan = plan_admission(seen)
             await transaction.set_rooms(situation_of(seen).rooms)
             for action in plan:
@@ -59,6 +63,10 @@ class AdmissionController:
         fair = self.rules.sharing.fair_share
         used = await transaction.read_use(fair, self.clock.now()) if fair else {}
         return Shares(self.rules.sharing, used)
+
+    async def _list_tied(self, transaction: AdmissionTransaction) -> dict[ReservationId, str]:
+        """Where a disk can only be used in its zone, so can those who ask for it."""
+        return dict(await transaction.list_disk_zones()) if self.rules.disks_stay else {}
 
     def _observe(
         self,

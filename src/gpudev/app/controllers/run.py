@@ -56,7 +56,8 @@ class Controllers:
         self._sources = sources
         self._turns = Loop("reservations", reservations.turn, concurrency=_TURNS_AT_ONCE)
         self._admission = admission
-        self._passes = Loop("admission", self._admit, concurrency=2)
+        # A pass looks at everybody who waits or runs: with thousands of them it must not be all that is done.
+        self._passes = Loop("admission", self._admit, concurrency=2, rests=True)
         orphans = OrphanController(sources.reservations, sources.cluster, sources.clock)
         self._orphan_turns: Loop[str] = Loop("orphans", orphans.turn)
 

@@ -14,6 +14,9 @@ command = LazyGroup(
         "environment": Entry(
             "gpudev.cli.commands.config_environment", "Choose prod, test, local or your own."
         ),
+        "ssh-include": Entry(
+            "gpudev.cli.commands.config_ssh_include", "Let plain ssh know your dev servers."
+        ),
     },
     {},
     name="config",

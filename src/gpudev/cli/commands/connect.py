@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from collections.abc import Sequence
@@ -120,14 +119,7 @@ def _choose_host(job: JobDetail, rank: int) -> str:
 
 
 def _become_ssh(config: Path, alias: str, remote: Sequence[str]) -> NoReturn:
-    """Replace this process, so that signals, the terminal and the exit code are OpenSSH's own."""
-    from gpudev.client.errors import ClientError
+    from gpudev.cli.becoming import become_openssh
 
     on_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    arguments = ssh_arguments(config, alias, remote, on_terminal=on_terminal)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    try:
-        os.execvp(arguments[0], arguments)  # noqa: S606 - no shell is wanted between us and ssh
-    except FileNotFoundError as error:
-        raise ClientError("There is no ssh on this machine.", hint="Install the OpenSSH client.") from error
+    become_openssh(ssh_arguments(config, alias, remote, on_terminal=on_terminal))

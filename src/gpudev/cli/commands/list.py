@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -31,8 +30,7 @@ def _parse_statuses(context: click.Context, parameter: click.Parameter, value: s
     return wanted
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(NamedTuple):
     """Which reservations were asked for."""
 
     statuses: tuple[str, ...]

@@ -208,25 +208,19 @@ def _choose_disk(wish: Wish, client: Client, *, always: bool) -> str | None:
 
 
 def _request(wish: Wish, choice: Choice, surroundings: Surroundings) -> SubmitRequest:
-    from gpudev import __version__
-    from gpudev.client.ssh_keys import collect_public_keys
-    from gpudev.wire.jobs import SubmitRequest
+    from gpudev.client.asking import Options, build_request
 
-    return SubmitRequest(
-        gpu_type=choice.gpu_type,
-        gpu_count=choice.gpus,
-        duration_hours=choice.hours,
+    options = Options(
         name=wish.name,
-        distributed=wish.distributed or None,
-        start_at=wish.at,
-        node_labels=wish.node_label or None,
-        env_vars=wish.env,
-        image=wish.dockerimage,
-        disk_name=choice.disk,
+        disk=choice.disk,
         disk_size_gb=wish.disk_size,
-        ssh_public_keys=list(collect_public_keys(surroundings)),
-        client_version=__version__,
+        env=wish.env,
+        image=wish.dockerimage,
+        distributed=wish.distributed,
+        start_at=wish.at,
+        node_labels=wish.node_label,
     )
+    return build_request(surroundings, choice.gpu_type, choice.gpus, choice.hours, options)
 
 
 def _wait(context: click.Context, wait: Wait, surroundings: Surroundings) -> JobDetail:

@@ -34,8 +34,10 @@ class Canvas:
         told = "".join(f"{line}\n" for line in above)
         rows = [(text, line.look) for line in lines for text in fit(line, width - 1)]
         shown = "".join(f"{paint(text, look)}\n" for text, look in rows)
-        self._write(f"{_HIDE}{self._back(width)}{told}{shown}")
+        back = self._back(width)
+        # Noted first: whoever sees it may press Ctrl-C before the next line of ours.
         self._drawn = tuple(text for text, _ in rows)
+        self._write(f"{_HIDE}{back}{told}{shown}")
 
     def close(self) -> None:
         """Nothing of the drawing is left, and the cursor is there again."""

@@ -6,7 +6,8 @@ move it. See `promises` for the plan and `waiting_reasons` for the words.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from gpudev.domain.capacity import (
@@ -52,6 +53,8 @@ class Observation:
     """Ready addresses that nobody has yet; a server without one gets an address made for it."""
     disk_busy: frozenset[ReservationId] = frozenset()
     """Those of the waiting whose disk an earlier reservation has not given back yet."""
+    tied: Mapping[ReservationId, str] = field(default_factory=dict)
+    """Those that can only be in one zone, since their disk is there and cannot leave it."""
     shares: Shares = NO_SHARES
     """How users share what there is, and what they have used."""
 
@@ -78,7 +81,14 @@ def situation_of(seen: Observation) -> Situation:
     holders = tuple(holder for holder in seen.holders if holder.holds_room)
     labels = seen.shares.policy.node_labels
     rooms = measure_rooms(seen.nodes, seen.gpu_type, holders, seen.shown, labels)
-    return Situation(seen.gpu_type, rooms, holders, seen.policy, seen.now, seen.shares)
+    tied = {one: frozenset(node.name for node in _nodes_for(seen, one)) for one in seen.tied}
+    return Situation(seen.gpu_type, rooms, holders, seen.policy, seen.now, tied, seen.shares)
+
+
+def _nodes_for(seen: Observation, reservation_id: ReservationId) -> tuple[Node, ...]:
+    """Those that it can be on at all."""
+    zone = seen.tied.get(reservation_id)
+    return tuple(node for node in seen.nodes if zone is None or node.zone == zone)
 
 
 def predict_availability(seen: Observation, plan: tuple[AdmissionAction, ...]) -> Availability:
@@ -178,13 +188,21 @@ def _list_takeable(seen: Observation, requests: tuple[Reservation, ...]) -> tupl
     kinds = {_kind_of(request): request for request in requests}
     takeable = {kind for kind, one in kinds.items() if could_hold(seen.nodes, seen.gpu_type, one)}
     return tuple(
-        request for request in requests if request.id not in seen.disk_busy and _kind_of(request) in takeable
+        request
+        for request in requests
+        if request.id not in seen.disk_busy
+        and _kind_of(request) in takeable
+        and (request.id not in seen.tied or _has_nodes(seen, request))
     )
 
 
 def _kind_of(request: Reservation) -> tuple[object, ...]:
     """Requests of one kind fit the same nodes."""
     return request.gpus_per_node, request.node_count, *sorted(request.node_labels.items())
+
+
+def _has_nodes(seen: Observation, request: Reservation) -> bool:
+    return could_hold(_nodes_for(seen, request.id), seen.gpu_type, request)
 
 
 def _queue_places(

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from gpudev.domain.capacity import NodeRoom
 from gpudev.domain.catalogue import GpuType
 from gpudev.domain.expiry import TimePolicy, count_steps, room_is_free_at
 from gpudev.domain.names import NodeName, ReservationId, id8
-from gpudev.domain.node_labels import Labels, has_labels
+from gpudev.domain.node_labels import has_labels
 from gpudev.domain.quota import count_slots
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.schedule.grid import FOREVER, Step
@@ -37,6 +37,8 @@ class Situation:
     holders: tuple[Reservation, ...]
     policy: TimePolicy
     now: datetime
+    tied: Mapping[ReservationId, frozenset[NodeName]] = field(default_factory=dict)
+    """The nodes of those that can only be on some."""
     shares: Shares = NO_SHARES
 
     @property
@@ -59,7 +61,7 @@ class Situation:
             node_count=request.node_count,
             not_before=grid.step_after(request.start_at) if request.start_at else 0,
             owner=request.username,
-            among=self._list_fitting(request.node_labels) if request.node_labels else None,
+            only_on=self._list_fitting(request),
         )
 
     def find_limit(self, username: str) -> int | None:
@@ -76,8 +78,13 @@ class Situation:
             if window.end > self.now and window.concerns(room.name, self.gpu_type.name)
         )
 
-    def _list_fitting(self, wanted: Labels) -> frozenset[NodeName]:
-        return frozenset(room.name for room in self.rooms if has_labels(room.labels, wanted))
+    def _list_fitting(self, request: Reservation) -> frozenset[NodeName] | None:
+        """The nodes that it can be on by its labels and its disk; None: any."""
+        tied = self.tied.get(request.id)
+        if not request.node_labels:
+            return tied
+        named = frozenset(room.name for room in self.rooms if has_labels(room.labels, request.node_labels))
+        return named if tied is None else named & tied
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,9 +46,15 @@ SELECT r.reservation_id
 FROM reservations r JOIN disks d USING (disk_id)
 WHERE r.gpu_type = $1 AND r.status IN ('pending', 'queued') AND d.state <> 'available';
 
+-- name: list_disk_zones
+SELECT r.reservation_id, d.zone
+FROM reservations r JOIN disks d USING (disk_id)
+WHERE r.gpu_type = $1 AND r.status IN ('pending', 'queued') AND d.zone <> '';
+
 -- name: take_disk
 WITH taken AS (
-    UPDATE disks SET state = 'attaching', reservation_id = $2, version = version + 1, next_turn_at = $3
+    UPDATE disks SET state = 'attaching', reservation_id = $2, version = version + 1, next_turn_at = $3,
+        home_listing = NULL, home_used_bytes = NULL
     WHERE disk_id = $1 AND state = 'available'
     RETURNING disk_id
 )

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from bench import api, claim, cli, disks, kubernetes, kubernetes_scale, scheduler
+from bench import api, claim, cli, disks, kubernetes, kubernetes_scale, scheduler, simulation
 from bench.page import PAGE, Section, describe_conditions, write_section
 
 BENCHMARKS: dict[str, Callable[[bool], Section]] = {
@@ -21,8 +21,9 @@ BENCHMARKS: dict[str, Callable[[bool], Section]] = {
     "kubernetes": kubernetes.measure,
     "kubernetes-scale": kubernetes_scale.measure,
     "scheduler": scheduler.measure,
+    "simulation": simulation.measure,
 }
-WITHOUT_A_CLUSTER = ("api", "claim", "cli", "disks", "scheduler")
+WITHOUT_A_CLUSTER = ("api", "claim", "cli", "disks", "scheduler", "simulation")
 """Those that run if none is named."""
 
 

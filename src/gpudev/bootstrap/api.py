@@ -49,6 +49,7 @@ from gpudev.bootstrap.foundation import (
     offered_catalogue,
     open_stores,
     read_fleet,
+    read_sharing,
     uses_kubernetes,
 )
 from gpudev.bootstrap.metrics import serve_metrics
@@ -104,7 +105,7 @@ def make_application(settings: Settings, stores: Stores) -> Application:
     admit = make_admit(settings, authenticate, key_uses, clock)
     jobs_of = JobsOf(stores.users, stores.audit)
     desk = DiskDesk(stores.disks, can_mount=can_mount(settings))
-    preview = Preview(stores.forecasts, catalogue, make_policy(settings), clock)
+    preview = Preview(stores.forecasts, catalogue, make_policy(settings), clock, read_sharing(settings))
     return Application(
         reserve=Reserve(stores.reservations, catalogue, find_whom_to_let_in, desk, clock, preview),
         preview=preview,

@@ -30,6 +30,7 @@ from gpudev.bootstrap.foundation import (
     make_policy,
     offered_catalogue,
     open_stores,
+    read_sharing,
 )
 from gpudev.bootstrap.metrics import serve_metrics
 from gpudev.bootstrap.reconciliation import make_own_reconciliation
@@ -85,6 +86,7 @@ def make_controllers(
         make_idle_policy(settings),
         disks_stay=stay_in_zone(settings),
         lease=settings.time.lease,
+        sharing=read_sharing(settings),
     )
     executor = make_executor(settings, stores, cluster, clock)
     admission = AdmissionController(

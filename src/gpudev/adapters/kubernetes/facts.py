@@ -23,6 +23,7 @@ class NodeFacts:
     is_profiling: bool = False
     is_simulated: bool = False
     zone: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,7 @@ def read_node(item: Json, catalogue: Catalogue, zone_label: str) -> NodeFacts:
         is_profiling=labels.get(PROFILING) == "true",
         is_simulated=labels.get(SIMULATED) == "true",
         zone=labels.get(zone_label, ""),
+        labels=labels,
     )
 
 

@@ -360,6 +360,7 @@ class View:
             facts.is_schedulable,
             facts.is_simulated,
             facts.zone,
+            labels=facts.labels,
         )
 
     def _taken_by(self, pod: PodFacts) -> int:

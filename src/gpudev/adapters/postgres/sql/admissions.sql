@@ -23,9 +23,10 @@ WITH placed AS (
     WHERE reservations.reservation_id = p.reservation_id AND status = 'queued'
     RETURNING reservations.*, p.likely_at
 ), kept AS (
-    INSERT INTO forecasts (reservation_id, gpu_type, slots, asked_at, promised_at, likely_from, likely_at, likely_to)
+    INSERT INTO forecasts (reservation_id, gpu_type, slots, asked_at, promised_at, likely_from, likely_at, likely_to,
+                           length)
     SELECT reservation_id, gpu_type, greatest(1, gpu_count), created_at, estimated_start_at, likely_from, likely_at,
-           likely_to
+           likely_to, duration
     FROM placed WHERE estimated_start_at IS NOT NULL AND start_at IS NULL
     ON CONFLICT (reservation_id) DO NOTHING
 )

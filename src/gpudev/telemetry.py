@@ -15,6 +15,12 @@ REQUESTS = Histogram(
     "HTTP requests by route, without the time that a stream stays open.",
     ["method", "route", "status"],
 )
+FORECASTS = Gauge(
+    "gpu_dev_forecasts",
+    "How good the forecasts of the last four weeks were; errors in minutes.",
+    ["gpu_type", "figure"],
+    multiprocess_mode="mostrecent",
+)
 DISK_RECONCILIATION = Gauge(
     "gpu_dev_disk_reconciliation",
     "What the last reconciliation of disks counted.",

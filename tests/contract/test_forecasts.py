@@ -6,16 +6,22 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from gpudev.app.forecast_figures import ShowForecastFigures
+from gpudev.app.preview import Preview
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.capacity import NodeRoom
+from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.domain.eta import ANY_LENGTH, MIN_SAMPLES, LikelyStart, Wait, WaitRatios, bucket_of, learn_habits
+from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.names import NodeName
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.queueing import QueuePlace
 from gpudev.domain.reasons import Reason
 from gpudev.domain.reservation import Event, EventKind, Reservation, place, queue
 from gpudev.ports.store import User
+from gpudev.telemetry import FORECASTS
 from tests.support.reservations import NOON, make_reservation, submit
+from tests.support.simulation import MovableClock
 
 pytestmark = pytest.mark.anyio
 
@@ -100,3 +106,26 @@ async def test_an_outlook_has_what_the_plan_follows_from(stores: Stores, user: U
     outlook = await stores.forecasts.read_outlook("t4", NOON)
     assert (outlook.rooms, [row.id for row in outlook.reservations]) == (rooms, [asked.id])
     assert (await stores.forecasts.read_outlook("unheard-of", NOON)).rooms == ()
+
+
+async def test_figures_are_shown_to_prometheus(stores: Stores, user: User) -> None:
+    await wait_and_start(
+        stores, make_reservation(user), HOUR / 2, LikelyStart(NOON, NOON + HOUR / 2, NOON + HOUR)
+    )
+    clock = MovableClock(NOON + HOUR)
+    preview = Preview(stores.forecasts, DEFAULT_CATALOGUE, TimePolicy(), clock)
+    await ShowForecastFigures(preview, stores.health).show()
+    figures = {
+        sample.labels["figure"]: sample.value
+        for metric in FORECASTS.collect()
+        for sample in metric.samples
+        if sample.labels["gpu_type"] == "t4"
+    }
+    assert figures == {
+        "started": 1,
+        "promises_kept": 1,
+        "promise_error": 30,
+        "likely_error": 0,
+        "bias": 1,
+        "coverage": 1,
+    }

@@ -96,9 +96,9 @@ def _asks(draw: st.DrawFn, unit: int) -> Ask:
     node_count = draw(st.sampled_from([1, 1, 1, 2, 3])) if slots >= 4 else 1
     booked = draw(st.sampled_from([0, 0, 0, ORIGIN + 2 * unit, ORIGIN + 5]))
     owner = draw(st.sampled_from(["", "limited"]))
-    among = draw(st.sampled_from([None, None, None, frozenset("ac"), frozenset("b")]))
+    only_on = draw(st.sampled_from([None, None, None, frozenset("ac"), frozenset("b")]))
     length = unit * draw(st.integers(1, LONGEST // unit // 2))
-    return Ask("", (), slots, length, node_count, booked, owner, among)
+    return Ask("", (), slots, length, node_count, booked, only_on, owner)
 
 
 class Told:

@@ -53,7 +53,7 @@ class Oracle:
     def find(self, ask: Ask) -> Slot | None:
         free = self.free_slots()
         allowed = self.allowed_slots().get(ask.owner)
-        names = [node for node in self.nodes if ask.among is None or node in ask.among]
+        names = [node for node in self.nodes if ask.may_be_on(node)]
         for start in range(max(self.origin, ask.not_before), self.horizon - 2 * ask.length):
             end = start + ask.length + (self.lag if start == self.origin else 0)
             first, last = start - self.origin, end - self.origin

@@ -14,6 +14,7 @@ from gpudev.app.disks import OwnDisks
 from gpudev.app.extend import Extend
 from gpudev.app.find import Find, FindOperation
 from gpudev.app.follow import EventHub, Follow
+from gpudev.app.forecast_figures import ShowForecastFigures
 from gpudev.app.keep import Keep
 from gpudev.app.key_uses import KeyUses
 from gpudev.app.keys import Keys
@@ -52,6 +53,7 @@ class Application:
     disks: OwnDisks
     reconcile_disks: ReconcileDisks
     disk_figures: ShowDiskFigures
+    forecast_figures: ShowForecastFigures
     list_jobs: ListJobs
     authenticate: Authenticate
     admit: Admit

@@ -75,7 +75,7 @@ class Preview:
         fair = self.sharing.fair_share
         used = await self.forecasts.read_use(gpu_type.name, fair, now) if fair else {}
         shares = Shares(self.sharing, used)
-        situation = Situation(gpu_type, outlook.rooms, holders, self.policy, now, shares)
+        situation = Situation(gpu_type, outlook.rooms, holders, self.policy, now, shares=shares)
         return Foresight(situation, waiting, outlook.habits)
 
     async def _find_elsewhere(self, asked: Foreseen) -> tuple[Foreseen, ...]:

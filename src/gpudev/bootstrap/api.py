@@ -24,6 +24,7 @@ from gpudev.app.disks import OwnDisks
 from gpudev.app.extend import Extend
 from gpudev.app.find import Find, FindOperation
 from gpudev.app.follow import EventHub, Follow
+from gpudev.app.forecast_figures import ShowForecastFigures
 from gpudev.app.homes import DiskDesk
 from gpudev.app.jobs_of import JobsOf
 from gpudev.app.keep import Keep
@@ -112,6 +113,7 @@ def make_application(settings: Settings, stores: Stores) -> Application:
         disks=OwnDisks(stores.disks, clock, make_listings(settings)),
         reconcile_disks=make_reconciliation(settings, stores, read_volumes(settings, clock)),
         disk_figures=ShowDiskFigures(stores.disk_ledger, stores.health),
+        forecast_figures=ShowForecastFigures(preview, stores.health),
         find=Find(stores.reservations, stores.audit, admit),
         find_operation=FindOperation(stores.operations),
         cancel=Cancel(stores.operations, clock),

@@ -59,14 +59,14 @@ class AdmissionController:
         await self.gpu_types.set_availability(availability, self.name, self.clock.now())
         return find_next_start(seen, plan)
 
-    async def _list_tied(self, transaction: AdmissionTransaction) -> dict[ReservationId, str]:
-        """Where a disk can only be used in its zone, so can those who ask for it."""
-        return dict(await transaction.list_disk_zones()) if self.rules.disks_stay else {}
-
     async def _read_shares(self, transaction: AdmissionTransaction) -> Shares:
         fair = self.rules.sharing.fair_share
         used = await transaction.read_use(fair, self.clock.now()) if fair else {}
         return Shares(self.rules.sharing, used)
+
+    async def _list_tied(self, transaction: AdmissionTransaction) -> dict[ReservationId, str]:
+        """Where a disk can only be used in its zone, so can those who ask for it."""
+        return dict(await transaction.list_disk_zones()) if self.rules.disks_stay else {}
 
     def _observe(
         self,

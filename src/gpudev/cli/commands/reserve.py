@@ -213,12 +213,12 @@ def _request(wish: Wish, choice: Choice, surroundings: Surroundings) -> SubmitRe
     options = Options(
         name=wish.name,
         disk=choice.disk,
-        node_labels=wish.node_label,
         disk_size_gb=wish.disk_size,
         env=wish.env,
         image=wish.dockerimage,
         distributed=wish.distributed,
         start_at=wish.at,
+        node_labels=wish.node_label,
     )
     return build_request(surroundings, choice.gpu_type, choice.gpus, choice.hours, options)
 

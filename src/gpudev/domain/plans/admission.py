@@ -26,7 +26,7 @@ from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import ReservationId, UserId
 from gpudev.domain.placement import choose_port_slot
 from gpudev.domain.plans.actions import AdmissionAction, Record, SetQueuePlaces
-from gpudev.domain.plans.promises import Promises, Situation, make_promises
+from gpudev.domain.plans.promises import LeftOfLimits, Promises, Situation, make_promises
 from gpudev.domain.plans.waiting_reasons import WaitingReasons
 from gpudev.domain.queueing import QueuePlace, has_moved, in_order
 from gpudev.domain.reasons import EXPLANATIONS, Reason
@@ -82,7 +82,7 @@ def situation_of(seen: Observation) -> Situation:
     labels = seen.shares.policy.node_labels
     rooms = measure_rooms(seen.nodes, seen.gpu_type, holders, seen.shown, labels)
     tied = {one: frozenset(node.name for node in _nodes_for(seen, one)) for one in seen.tied}
-    return Situation(seen.gpu_type, rooms, holders, seen.policy, seen.now, seen.shares, tied)
+    return Situation(seen.gpu_type, rooms, holders, seen.policy, seen.now, tied, seen.shares)
 
 
 def _nodes_for(seen: Observation, reservation_id: ReservationId) -> tuple[Node, ...]:
@@ -157,6 +157,7 @@ def _make_newcomer(seen: Observation) -> Reservation:
 def _place_due(seen: Observation, promises: Promises, line: tuple[Reservation, ...]) -> list[Record]:
     """Start those whose time has come and whose room is there; `free` shrinks as it is given away."""
     free = count_free_slots(seen.nodes, seen.gpu_type, seen.holders, seen.shown)
+    left = LeftOfLimits(situation_of(seen))
     placed: list[Record] = []
     port_slots = list(seen.port_slots)
     for request in line:
@@ -166,10 +167,12 @@ def _place_due(seen: Observation, promises: Promises, line: tuple[Reservation, .
             slot is None
             or slot.start > promises.plan.origin
             or any(free[node] < slots for node in slot.nodes)
+            or not left.has_room_for(request)
         ):
             continue
         for node in slot.nodes:
             free[node] -= slots
+        left.take(request)
         after = place(request, slot.nodes, seen.now, choose_port_slot(port_slots, request.id))
         port_slots = [one for one in port_slots if one != after.port_slot]
         message = f"Placed on {', '.join(slot.nodes)}."
@@ -193,13 +196,13 @@ def _list_takeable(seen: Observation, requests: tuple[Reservation, ...]) -> tupl
     )
 
 
-def _has_nodes(seen: Observation, request: Reservation) -> bool:
-    return could_hold(_nodes_for(seen, request.id), seen.gpu_type, request)
-
-
 def _kind_of(request: Reservation) -> tuple[object, ...]:
     """Requests of one kind fit the same nodes."""
     return request.gpus_per_node, request.node_count, *sorted(request.node_labels.items())
+
+
+def _has_nodes(seen: Observation, request: Reservation) -> bool:
+    return could_hold(_nodes_for(seen, request.id), seen.gpu_type, request)
 
 
 def _queue_places(

@@ -7,6 +7,7 @@ allowed to stay on. Only those who are hit by that are fitted anew.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,6 +17,7 @@ from gpudev.domain.catalogue import GpuType
 from gpudev.domain.expiry import TimePolicy, count_steps, room_is_free_at
 from gpudev.domain.names import NodeName, ReservationId, id8
 from gpudev.domain.node_labels import has_labels
+from gpudev.domain.quota import count_slots
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.schedule.grid import FOREVER, Step
 from gpudev.domain.schedule.plan import Plan
@@ -35,9 +37,9 @@ class Situation:
     holders: tuple[Reservation, ...]
     policy: TimePolicy
     now: datetime
-    shares: Shares = NO_SHARES
     tied: Mapping[ReservationId, frozenset[NodeName]] = field(default_factory=dict)
     """The nodes of those that can only be on some."""
+    shares: Shares = NO_SHARES
 
     @property
     def origin(self) -> Step:
@@ -59,7 +61,7 @@ class Situation:
             node_count=request.node_count,
             not_before=grid.step_after(request.start_at) if request.start_at else 0,
             owner=request.username,
-            among=self._find_nodes(request),
+            only_on=self._list_fitting(request),
         )
 
     def find_limit(self, username: str) -> int | None:
@@ -76,13 +78,13 @@ class Situation:
             if window.end > self.now and window.concerns(room.name, self.gpu_type.name)
         )
 
-    def _find_nodes(self, request: Reservation) -> frozenset[NodeName] | None:
-        """The nodes with the labels that it wants, in the zone of its disk; None: any will do."""
-        tied, wanted = self.tied.get(request.id), request.node_labels
-        if not wanted:
+    def _list_fitting(self, request: Reservation) -> frozenset[NodeName] | None:
+        """The nodes that it can be on by its labels and its disk; None: any."""
+        tied = self.tied.get(request.id)
+        if not request.node_labels:
             return tied
-        fitting = frozenset(room.name for room in self.rooms if has_labels(room.labels, wanted))
-        return fitting if tied is None else fitting & tied
+        named = frozenset(room.name for room in self.rooms if has_labels(room.labels, request.node_labels))
+        return named if tied is None else named & tied
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,23 @@ class Promises:
     plan: Plan
     broken: Mapping[ReservationId, str]
     """Those whose promise could not be kept, and why."""
+
+
+class LeftOfLimits:
+    """What users may start at this very moment: their own that are about to end have not ended yet."""
+
+    def __init__(self, situation: Situation) -> None:
+        self._situation = situation
+        self._held: Counter[str] = Counter()
+        for holder in situation.holders:
+            self.take(holder)
+
+    def has_room_for(self, request: Reservation) -> bool:
+        limit = self._situation.find_limit(request.username)
+        return limit is None or self._held[request.username] + count_slots(request) <= limit
+
+    def take(self, reservation: Reservation) -> None:
+        self._held[reservation.username] += count_slots(reservation)
 
 
 def make_promises(situation: Situation, waiting: Sequence[Reservation]) -> Promises:

@@ -205,7 +205,7 @@ class Plan:
             return False
         if ask.node_count > 1 or ask.not_before > self.origin:
             return self._returns > self._fitted[ask_id]
-        is_restricted = ask.among is not None or ask.owner in self._allowed
+        is_restricted = ask.only_on is not None or ask.owner in self._allowed
         if is_restricted and self._returns <= self._fitted[ask_id]:
             return False
         if self._first_start(ask.slots, ask.length) < start:
@@ -260,7 +260,7 @@ class Plan:
         holes, allowed = self._holes_for(ask.slots), self._allowed.get(ask.owner)
         everything = [(self.origin, FOREVER, 0)]
         windows = allowed.list_holes(self.origin, FOREVER, ask.all_slots) if allowed else everything
-        numbers = [number for number, name in enumerate(self._names) if _may_go_to(ask, name)]
+        numbers = [number for number, name in enumerate(self._names) if ask.may_be_on(name)]
         overlaps = (
             (max(start, since, ask.not_before), min(end, until), node)
             for node in numbers
@@ -279,7 +279,7 @@ class Plan:
         allowed = self._allowed.get(ask.owner)
         if allowed is not None and allowed.least(max(slot.start, self.origin), slot.end) < ask.all_slots:
             return False
-        return all(_may_go_to(ask, node) for node in slot.nodes)
+        return all(ask.may_be_on(node) for node in slot.nodes)
 
     def _end_of(self, ask: Ask, start: Step) -> Step:
         return start + ask.length + (self._lag if start == self.origin else 0)
@@ -326,7 +326,3 @@ class Plan:
             for node, room in enumerate(self._rooms):
                 holes.update(node, room, self.origin, FOREVER)
         return holes
-
-
-def _may_go_to(ask: Ask, node: NodeName) -> bool:
-    return ask.among is None or node in ask.among

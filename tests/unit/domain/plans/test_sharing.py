@@ -86,6 +86,14 @@ class TestQuota:
         [told] = [action for action in plan if isinstance(action, Record)]
         assert "the quota is 2 GPUs at once" in told.event.message
 
+    def test_due_promise_waits_until_the_own_one_before_it_is_cleared(self) -> None:
+        due = request(2, status=Status.QUEUED, gpu_count=2, estimated_start_at=NOW, planned_nodes=(B,))
+        ending = make_reservation(1, status=Status.EXPIRED, gpu_count=2)
+        plan = plan_admission(observe([due], Shares(TWO_GPUS), (ending,)))
+        assert started(plan) == {}
+        assert places(plan)[make_id(2)].estimated_start_at == NOW, "the promise stands"
+        assert started(plan_admission(observe([due], Shares(TWO_GPUS)))) == {make_id(2): (B,)}
+
     def test_preview_and_extensions_know_it(self) -> None:
         mine = make_reservation(1, status=Status.ACTIVE, gpu_count=2)
         next_one = request(

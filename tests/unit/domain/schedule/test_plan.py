@@ -195,7 +195,7 @@ class TestRestrictions:
     def test_request_for_some_nodes_waits_for_those(self) -> None:
         plan = plan_of(8, 8)
         plan.hold(B, 8, ORIGIN, ORIGIN + 10)
-        only_b = Ask("1", (1,), 4, HOUR, among=frozenset({B}))
+        only_b = Ask("1", (1,), 4, HOUR, only_on=frozenset({B}))
         assert plan.add(only_b) == Slot(ORIGIN + 10, ORIGIN + 10 + HOUR, (B,))
 
     def test_promise_beyond_a_limit_that_was_lowered_is_not_kept(self) -> None:

@@ -27,6 +27,11 @@ DISK_RECONCILIATION_TIME = Gauge(
     multiprocess_mode="mostrecent",
 )
 
+TUNNELS = Gauge("gpu_dev_ssh_tunnels", "Open tunnels of the SSH proxy.", multiprocess_mode="livesum")
+TUNNEL_REQUESTS = Counter("gpu_dev_ssh_tunnel_requests_total", "Requests for a tunnel by answer.", ["status"])
+TUNNEL_ENDS = Counter("gpu_dev_ssh_tunnel_ends_total", "Ends of tunnels by reason.", ["reason"])
+TUNNEL_BYTES = Counter("gpu_dev_ssh_tunnel_bytes_total", "Bytes through tunnels.", ["direction"])
+
 
 def configure_logging(level: str) -> None:
     """JSON on standard error: a constant event, data as keys, never a secret."""

@@ -78,5 +78,7 @@ class Application:
     """Whose word on where a request came from is taken."""
     backend_fields: frozenset[str] = frozenset()
     """Fields of a submit that not every kind of cluster can do, and this one can."""
+    ssh_proxy_url: str | None = None
+    """By which clients reach dev servers; None: at their own addresses."""
     notices: tuple[str, ...] = ()
     """What users should know of this cluster."""

@@ -139,6 +139,7 @@ def make_application(settings: Settings, stores: Stores) -> Application:
         clock=clock,
         simulated_types=_find_simulated_types(settings),
         trusted_proxies=settings.access.proxies,
+        ssh_proxy_url=settings.ssh_proxy.url or None,
         notices=_make_notices(settings),
         backend_fields=frozenset({"image"}) if uses_kubernetes(settings) else frozenset(),
     )

@@ -23,6 +23,7 @@ from gpudev.client.errors import BrokenFile, Unreachable, Usage
 from gpudev.client.files import read_json_object, write_private
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
+LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 DEFAULT_REGION = "us-east-2"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import socket
 import ssl
 import time
 from collections.abc import Iterator, Mapping
@@ -19,7 +20,7 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from gpudev import __version__
-from gpudev.client.config import DEFAULT_PORTS
+from gpudev.client.config import DEFAULT_PORTS, LOOPBACK_HOSTS
 from gpudev.client.errors import Unreachable
 
 CONNECT_SECONDS = 5.0
@@ -30,8 +31,6 @@ LONGEST_PAUSE = 15.0
 TEMPORARY = frozenset({502, 503, 504})
 """Statuses that often pass: something on the way, or behind the server, is starting."""
 TOO_MANY_REQUESTS = 429
-
-LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +128,24 @@ class Http:
         with self.translated_errors():
             connection = self._connect()
         try:
-            socket = connection.sock
+            connected = connection.sock
             with self.translated_errors():
                 response = self._ask(connection, request)
-                socket.settimeout(silence_seconds)
+                connected.settimeout(silence_seconds)
             yield Stream(self, response)
         finally:
             connection.close()
+
+    def dial(self) -> socket.socket:
+        """A connection of the caller's own, for what is not HTTP once it has begun."""
+        with self.translated_errors():
+            connected: socket.socket = self._connect().sock
+        return connected
+
+    @property
+    def prefix(self) -> str:
+        """What the paths at this address begin with."""
+        return self._prefix
 
     def close(self) -> None:
         if self._kept is not None:

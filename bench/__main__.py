@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from bench import api, claim, disks, kubernetes, kubernetes_scale
+from bench import api, claim, disks, kubernetes, kubernetes_scale, proxy
 from bench.page import PAGE, Section, describe_conditions, write_section
 
 BENCHMARKS: dict[str, Callable[[bool], Section]] = {
@@ -19,8 +19,9 @@ BENCHMARKS: dict[str, Callable[[bool], Section]] = {
     "disks": disks.measure,
     "kubernetes": kubernetes.measure,
     "kubernetes-scale": kubernetes_scale.measure,
+    "proxy": proxy.measure,
 }
-WITHOUT_A_CLUSTER = ("api", "claim", "disks")
+WITHOUT_A_CLUSTER = ("api", "claim", "disks", "proxy")
 """Those that run if none is named."""
 
 

@@ -39,6 +39,9 @@ KEY_KINDS = frozenset(
 )
 """Those that a dev server accepts. Others, certificates among them, are left at home."""
 
+AT_THE_API = "/"
+"""For the address of a proxy that answers where the API does."""
+
 _HOST_WORD = re.compile(r"[A-Za-z0-9.:_-]+")
 
 
@@ -127,6 +130,8 @@ def _proxy_command(job: JobDetail, rank: int, api_url: str) -> str:
 
 def check_proxy_url(proxy_url: str, api_url: str) -> str:
     """The key goes there, so a proxy is no less protected than the API that names it."""
+    if proxy_url == AT_THE_API:
+        return api_url
     proxy = normalise_url(proxy_url)
     host = urlsplit(proxy).hostname
     if not proxy.isprintable() or (_is_safe(api_url) and not _is_safe(proxy) and host not in LOOPBACK_HOSTS):

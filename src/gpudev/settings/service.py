@@ -69,9 +69,9 @@ class SshProxySettings(BaseSettings):
 
     model_config = CONFIG
 
-    url: str = Field("", validation_alias="GPU_DEV_SSH_PROXY_URL", pattern=r"^(https?://[^?#@\s\"%]+)?$")
-    """Address of the proxy as clients know it. The SSH configuration that they write leads through it; empty:
-    to the dev servers themselves."""
+    url: str = Field("", validation_alias="GPU_DEV_SSH_PROXY_URL", pattern=r"^(/|https?://[^?#@\s\"%]+)?$")
+    """Address of the proxy as clients know it; `/` is that of the API. The SSH configuration that they write
+    leads through it; empty: to the dev servers themselves."""
     host: str = Field("127.0.0.1", validation_alias="GPU_DEV_SSH_PROXY_HOST")
     """Address to listen on."""
     port: int = Field(0, validation_alias="GPU_DEV_SSH_PROXY_PORT", ge=0, le=65535)

@@ -108,6 +108,10 @@ def test_where_there_is_a_proxy_openssh_is_led_through_it(
     ]
 
 
+def test_a_proxy_at_the_address_of_the_api_is_found_there() -> None:
+    assert ssh.check_proxy_url("/", URL) == URL
+
+
 @pytest.mark.parametrize(
     "proxy_url", ["http://proxy.example.org", "https://a.example\nProxyCommand x", "ftp://x", "$(id)"]
 )

@@ -1,4 +1,4 @@
-"""An OCI image archive of one layer, as `ctr images import` reads it."""
+"""An OCI image archive, as `ctr images import` reads it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import io
 import json
 import platform
 import tarfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import file_digest, sha256
 from pathlib import Path
@@ -35,16 +36,16 @@ class _Blob:
         return {"mediaType": self.media_type, "digest": f"sha256:{self.digest}", "size": self.size, **more}
 
 
-def write_archive(archive: Path, name: str, config: ImageConfig, layer: Path) -> None:
-    """Write an image of this one layer, an uncompressed tar."""
+def write_archive(archive: Path, name: str, config: ImageConfig, *layers: Path) -> None:
+    """Write an image of these layers, uncompressed tars, the lowest first."""
     with tarfile.open(archive, "w") as tar:
-        content = _add_file(tar, layer)
-        settings = _add_document(tar, _CONFIG, _image_config(config, content))
+        contents = [_add_file(tar, layer) for layer in layers]
+        settings = _add_document(tar, _CONFIG, _image_config(config, contents))
         manifest = {
             "schemaVersion": 2,
             "mediaType": _MANIFEST,
             "config": settings.reference(),
-            "layers": [content.reference()],
+            "layers": [content.reference() for content in contents],
         }
         described = _add_document(tar, _MANIFEST, manifest)
         naming = {
@@ -57,7 +58,7 @@ def write_archive(archive: Path, name: str, config: ImageConfig, layer: Path) ->
         _add_json(tar, "oci-layout", {"imageLayoutVersion": "1.0.0"})
 
 
-def _image_config(config: ImageConfig, layer: _Blob) -> dict[str, Any]:
+def _image_config(config: ImageConfig, layers: Sequence[_Blob]) -> dict[str, Any]:
     return {
         "architecture": _ARCHITECTURES[platform.machine()],
         "os": "linux",
@@ -66,7 +67,7 @@ def _image_config(config: ImageConfig, layer: _Blob) -> dict[str, Any]:
             "Entrypoint": list(config.entrypoint),
             "Cmd": list(config.command),
         },
-        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{layer.digest}"]},
+        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{layer.digest}" for layer in layers]},
     }
 
 

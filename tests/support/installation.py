@@ -6,6 +6,7 @@ import hashlib
 import json
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -24,7 +25,7 @@ RELEASE = "gpu-dev"
 STORAGE_CLASS = "folders"
 KEY = "key-of-somebody-outside"
 _NEVER = "0 0 1 1 *"
-_PATIENCE = "180s"
+_PATIENCE = "300s"
 _POSTGRES_UID = 999
 _VOLUMES = ("primary", "replica", "backups")
 _ADD_KEY = """
@@ -143,8 +144,10 @@ def prepared_installation(
     """A cluster with the images and volumes that the chart wants, and nothing of it afterwards."""
     for image in images:
         archive = image.write(folder)
-        for node in cluster.nodes.values():
-            node.containerd.import_image(archive)
+        with ThreadPoolExecutor() as pool:
+            imports = [pool.submit(node.containerd.import_image, archive) for node in cluster.nodes.values()]
+        for done in imports:
+            done.result()
         archive.unlink()
     values = folder / "values.json"
     values.write_text(json.dumps(_make_values(images[0].name)))

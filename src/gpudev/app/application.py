@@ -9,6 +9,7 @@ from gpudev.app.admin import Admin
 from gpudev.app.admit import Admit
 from gpudev.app.aws_login import AwsLogin
 from gpudev.app.cancel import Cancel
+from gpudev.app.cluster_figures import ShowClusterFigures
 from gpudev.app.disk_figures import ShowDiskFigures
 from gpudev.app.disks import OwnDisks
 from gpudev.app.extend import Extend
@@ -50,6 +51,7 @@ class Application:
     disks: OwnDisks
     reconcile_disks: ReconcileDisks
     disk_figures: ShowDiskFigures
+    cluster_figures: ShowClusterFigures
     list_jobs: ListJobs
     authenticate: Authenticate
     admit: Admit

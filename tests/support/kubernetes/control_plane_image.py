@@ -1,7 +1,7 @@
 """The image of the control plane as the test cluster has it: Debian's Python, our dependencies, our source.
 
 Two layers. The lower one changes with the pinned dependencies alone, and is kept. The programs of PostgreSQL
-are on the path as well, so that one image serves for the database, too.
+are on the path as well: a second image of the same layers is that of the database.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from tests.support.kubernetes.oci import ImageConfig, write_archive
 from tests.support.kubernetes.progress import step
 
 REPOSITORY = "gpu-dev.test/control-plane"
+POSTGRES = "gpu-dev.test/postgres:18"
 _CHECKOUT = Path(__file__).parents[3]
 _PACKAGES = ("ca-certificates", "python3")
 _RECIPE = ("compiled", *_PACKAGES)
@@ -35,6 +36,8 @@ _CONFIG = ImageConfig(
         *("/usr/bin/python3", "-P", "-m", "gpudev.cli.main"),
     )
 )
+_POSTGRES_CONFIG = ImageConfig(stop_signal="SIGINT")
+"""As the image of PostgreSQL has it: by SIGTERM it would wait until everybody has gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,8 @@ class ControlPlaneImage:
         _compile(root / _SOURCE)
         pack(root, layer)
         archive = folder / f"{self.tag}.tar"
-        write_archive(archive, self.name, _CONFIG, _make_dependencies(), layer)
+        images = {self.name: _CONFIG, POSTGRES: _POSTGRES_CONFIG}
+        write_archive(archive, images, _make_dependencies(), layer)
         return archive
 
 

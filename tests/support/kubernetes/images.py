@@ -109,7 +109,7 @@ def _build(image: Image) -> None:
         image.make_files(root)
         layer = archive.with_suffix(".layer")
         pack(root, layer)
-        write_archive(archive, image.name, image.config, layer)
+        write_archive(archive, {image.name: image.config}, layer)
 
 
 def pack(root: Path, layer: Path) -> None:

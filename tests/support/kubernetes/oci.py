@@ -6,8 +6,8 @@ import io
 import json
 import platform
 import tarfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ _LAYER = "application/vnd.oci.image.layer.v1.tar"
 class ImageConfig:
     entrypoint: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
+    stop_signal: str = field(default="SIGTERM", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,26 +37,30 @@ class _Blob:
         return {"mediaType": self.media_type, "digest": f"sha256:{self.digest}", "size": self.size, **more}
 
 
-def write_archive(archive: Path, name: str, config: ImageConfig, *layers: Path) -> None:
-    """Write an image of these layers, uncompressed tars, the lowest first."""
+def write_archive(archive: Path, images: Mapping[str, ImageConfig], *layers: Path) -> None:
+    """Write images by their names, all of the same layers: uncompressed tars, the lowest first."""
     with tarfile.open(archive, "w") as tar:
         contents = [_add_file(tar, layer) for layer in layers]
-        settings = _add_document(tar, _CONFIG, _image_config(config, contents))
-        manifest = {
-            "schemaVersion": 2,
-            "mediaType": _MANIFEST,
-            "config": settings.reference(),
-            "layers": [content.reference() for content in contents],
-        }
-        described = _add_document(tar, _MANIFEST, manifest)
-        naming = {
-            "io.containerd.image.name": name,
-            "org.opencontainers.image.ref.name": name.rpartition(":")[2],
-        }
-        _add_json(
-            tar, "index.json", {"schemaVersion": 2, "manifests": [described.reference(annotations=naming)]}
-        )
+        manifests = [_add_image(tar, name, config, contents) for name, config in images.items()]
+        _add_json(tar, "index.json", {"schemaVersion": 2, "manifests": manifests})
         _add_json(tar, "oci-layout", {"imageLayoutVersion": "1.0.0"})
+
+
+def _add_image(
+    tar: tarfile.TarFile, name: str, config: ImageConfig, contents: Sequence[_Blob]
+) -> dict[str, Any]:
+    settings = _add_document(tar, _CONFIG, _image_config(config, contents))
+    manifest = {
+        "schemaVersion": 2,
+        "mediaType": _MANIFEST,
+        "config": settings.reference(),
+        "layers": [content.reference() for content in contents],
+    }
+    naming = {
+        "io.containerd.image.name": name,
+        "org.opencontainers.image.ref.name": name.rpartition(":")[2],
+    }
+    return _add_document(tar, _MANIFEST, manifest).reference(annotations=naming)
 
 
 def _image_config(config: ImageConfig, layers: Sequence[_Blob]) -> dict[str, Any]:
@@ -66,6 +71,7 @@ def _image_config(config: ImageConfig, layers: Sequence[_Blob]) -> dict[str, Any
             "Env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],
             "Entrypoint": list(config.entrypoint),
             "Cmd": list(config.command),
+            "StopSignal": config.stop_signal,
         },
         "rootfs": {"type": "layers", "diff_ids": [f"sha256:{layer.digest}" for layer in layers]},
     }

@@ -13,13 +13,14 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.support.infra.chart import CHART, NAMESPACE
+from tests.support.infra.chart import CHART
 from tests.support.installation import Installation, OpenShell, prepared_installation
 from tests.support.kubernetes.cluster import Cluster
 from tests.support.kubernetes.control_plane_image import ControlPlaneImage
 from tests.support.machine import Machine, wait_for
 
 CHECKOUT = CHART.parents[2]
+PRESENT = "gpu-dev.test/control-plane:0.2.0"
 PARTS = ("api-service", "job-processor", "ssh-proxy", "postgres")
 
 
@@ -82,13 +83,8 @@ def upgraded(cluster: Cluster, folder: Path, first_chart: Path) -> Iterator[Runn
 def test_an_upgrade_from_the_first_chart_keeps_running_reservations(upgraded: Running) -> None:
     assert upgraded.machine.show(upgraded.reservation)["status"] == "active"
     assert upgraded.shell.echoes("after the upgrade")
-    images = {
-        container["image"]
-        for pod in upgraded.installation.cluster.access.get("pods", f"--namespace={NAMESPACE}")["items"]
-        if pod["metadata"]["labels"]["app"] in ("api-service", "job-processor")
-        for container in pod["spec"]["containers"]
-    }
-    assert images == {"gpu-dev.test/control-plane:0.2.0"}
+    assert upgraded.installation.list_images("app=api-service") == {PRESENT}
+    assert upgraded.installation.list_images("app=job-processor") == {PRESENT}
 
 
 def test_two_of_each_run(upgraded: Running) -> None:

@@ -54,10 +54,17 @@ class Installation:
             self.cluster.access.kubectl("delete", "persistentvolume", name, "--ignore-not-found")
 
     def list_pods(self, selector: str) -> list[str]:
-        """The names of those that are not about to go."""
+        return [pod["metadata"]["name"] for pod in self._find_pods(selector)]
+
+    def list_images(self, selector: str) -> set[str]:
+        """What they run."""
+        return {one["image"] for pod in self._find_pods(selector) for one in pod["spec"]["containers"]}
+
+    def _find_pods(self, selector: str) -> list[dict[str, Any]]:
+        """Those that are not about to go."""
         flags = (f"--selector={selector}", f"--namespace={NAMESPACE}")
         pods: list[dict[str, Any]] = self.cluster.access.get("pods", *flags)["items"]
-        return [pod["metadata"]["name"] for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+        return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
 
     def kill(self, pod: str) -> None:
         """At once, as the loss of its node would."""

@@ -30,7 +30,7 @@ test-chaos: install
 	$(BIN)/python -m pytest tests/chaos $(ARGS)
 
 test-cluster: install
-	$(BIN)/python -m pytest tests/cluster -m "not long" $(ARGS)
+	$(BIN)/python -m pytest tests/cluster $(ARGS)
 
 test-infra: install
 	$(BIN)/python -m pytest tests/infra $(ARGS)

@@ -10,19 +10,21 @@ import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from bench import api, claim, disks, failover, kubernetes, kubernetes_scale, proxy
+from bench import api, claim, cli, disks, failover, kubernetes, kubernetes_scale, proxy, scheduler
 from bench.page import PAGE, Section, describe_conditions, write_section
 
 BENCHMARKS: dict[str, Callable[[bool], Section]] = {
     "api": api.measure,
     "claim": claim.measure,
+    "cli": cli.measure,
     "disks": disks.measure,
     "failover": failover.measure,
     "kubernetes": kubernetes.measure,
     "kubernetes-scale": kubernetes_scale.measure,
     "proxy": proxy.measure,
+    "scheduler": scheduler.measure,
 }
-WITHOUT_A_CLUSTER = ("api", "claim", "disks", "proxy")
+WITHOUT_A_CLUSTER = ("api", "claim", "cli", "disks", "proxy", "scheduler")
 """Those that run if none is named."""
 
 

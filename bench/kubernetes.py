@@ -130,8 +130,8 @@ async def _time_cancel(subjects: Subjects, client: Client, reservation: str) -> 
 
 async def _hear_of_deletion(subjects: Subjects, version: str, reservation: str) -> float:
     name = server_name(ReservationId(reservation))
-    async for _, pod in subjects.client.watch(subjects.pods.pods, version):
-        if name_of(pod) == name and "deletionTimestamp" in pod["metadata"]:
+    async for change, pod in subjects.client.watch(subjects.pods.pods, version):
+        if change != "BOOKMARK" and name_of(pod) == name and "deletionTimestamp" in pod["metadata"]:
             return time.perf_counter()
     raise RuntimeError("The watch ended before the pod did.")
 

@@ -84,11 +84,15 @@ class ByHand:
         return seconds
 
     async def _make_whole(self, spec: ServerSpec) -> tuple[Json, Json]:
-        manifest = make_own_service(spec, self.config.namespace)
-        service = await self.client.create(self.kinds.services, manifest)
-        pod = await self._make_ours(spec, service)
+        pod, service = await self.make_objects(spec)
         await self._hear(service)
         return pod, service
+
+    async def make_objects(self, spec: ServerSpec) -> tuple[Json, Json]:
+        """A pod and its Service, with all that belongs to them."""
+        manifest = make_own_service(spec, self.config.namespace)
+        service = await self.client.create(self.kinds.services, manifest)
+        return await self._make_ours(spec, service), service
 
     async def _make_ours(self, spec: ServerSpec, service: Json) -> Json:
         key = make_host_key()

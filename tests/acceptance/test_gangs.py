@@ -68,7 +68,11 @@ def test_a_gang_is_several_nodes_that_know_and_reach_each_other(machine: Machine
 def test_every_node_is_a_host_for_plain_ssh(machine: Machine) -> None:
     reservation = machine.reserve(*GANG, "--name", "hosts")
     config = machine.home / ".gpu-dev" / f"{reservation[:8]}-sshconfig"
-    for host, rank in (("hosts", "0"), (f"gpu-dev-{reservation[:8]}-1", "1"), ("hosts-1", "1")):
+    for host, rank in (
+        ("gpu-dev-hosts", "0"),
+        (f"gpu-dev-{reservation[:8]}-1", "1"),
+        ("gpu-dev-hosts-1", "1"),
+    ):
         done = subprocess.run(
             ["ssh", "-F", config, host, "echo $RANK"],
             env=machine.environment,
@@ -103,7 +107,7 @@ def test_a_gang_waits_for_whole_nodes_and_starts_by_itself(machine: Machine) -> 
     assert (job["status"], job["reason"]) == ("queued", "waiting_for_capacity")
     assert job["current_detailed_status"].startswith("4 a100 GPUs on 2 whole nodes: a100-0 has room at ")
     assert small[:8] in job["current_detailed_status"]
-    assert 118 <= job["estimated_wait_minutes"] <= 123
+    assert 118 <= job["estimated_wait_minutes"] <= 128  # The plan has steps of five minutes.
     machine.run("cancel", small, "--yes")
     active = wait_for(lambda: is_active(machine, gang), "the gang to start")
     assert len(active["nodes"]) == 2

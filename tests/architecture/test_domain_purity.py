@@ -11,6 +11,7 @@ from tests.architecture.source_tree import MODULES, Module
 DOMAIN = [module for module in MODULES if module.name.startswith("gpudev.domain")]
 STANDARD_LIBRARY = {
     "__future__",
+    "bisect",
     "collections",
     "collections.abc",
     "dataclasses",
@@ -20,6 +21,7 @@ STANDARD_LIBRARY = {
     "fractions",
     "functools",
     "hashlib",
+    "heapq",
     "itertools",
     "json",
     "math",

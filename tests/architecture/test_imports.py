@@ -47,7 +47,7 @@ RULES = {
     "proxy": server_rule("api app domain ports wire", "starlette websockets"),
     "web": server_rule("app domain ports wire", "fastapi jinja2 starlette"),
     "client": rule("wire", "botocore"),
-    "cli": rule("client wire", "click rich"),
+    "cli": rule("client wire", "click"),
     "settings": rule("", "pydantic pydantic_settings"),
     "telemetry": rule("", "prometheus_client structlog"),
 }

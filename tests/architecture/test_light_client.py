@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+import gpudev
 from tests.architecture.source_tree import MODULES
 
 SERVER_LIBRARIES = {
@@ -45,6 +46,18 @@ def import_all(*names: str) -> set[str]:
 def test_start_of_the_command_line_loads_neither_server_libraries_nor_rich() -> None:
     loaded = {name.split(".")[0] for name in import_all("gpudev.cli.main")}
     assert not loaded & {*SERVER_LIBRARIES, "asyncio", "httpx", "requests", "rich"}
+
+
+def test_the_library_is_loaded_only_when_it_is_used() -> None:
+    ours = {name for name in import_all("gpudev") if name.startswith("gpudev")}
+    assert ours == {"gpudev"}
+
+
+def test_every_name_of_the_library_is_there() -> None:
+    missing = [name for name in gpudev._PLACES if not hasattr(gpudev, name)]
+    assert missing == []
+    assert set(gpudev._PLACES) <= set(dir(gpudev))
+    assert not hasattr(gpudev, "nothing")
 
 
 @pytest.mark.skipif(not CLIENT_MODULES, reason="there is no client yet")

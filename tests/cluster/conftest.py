@@ -62,3 +62,20 @@ def namespace(access: Access) -> Iterator[str]:
     """A namespace of this test alone."""
     with access.namespace() as name:
         yield name
+
+
+@pytest.fixture(scope="module", params=[1, 2], ids=["one_controller", "two_controllers"])
+def controllers(request: pytest.FixtureRequest) -> int:
+    """How many controllers, and as many API processes: what works with one works with two."""
+    count: int = request.param
+    return count
+
+
+@pytest.fixture(scope="module")
+def own_namespace(
+    access: Access,
+    controllers: int,
+) -> Iterator[str]:
+    """A namespace of one running product: there is one for each number of controllers."""
+    with access.namespace() as name:
+        yield name

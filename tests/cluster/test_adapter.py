@@ -123,6 +123,22 @@ async def test_the_controllers_may_not_list_secrets(config: KubernetesConfig) ->
             await client.list_all(OwnKinds(config.namespace).secrets)
 
 
+async def test_a_namespace_that_is_new_takes_no_pods_yet_and_says_so(cluster: Cluster) -> None:
+    """The controller manager makes its account, and here it does not."""
+    manager = cluster.control_plane.controller_manager
+    name = f"test-{id8(make_spec().reservation_id)}"
+    await asyncio.to_thread(manager.process.stop)
+    try:
+        cluster.access.kubectl("create", "namespace", name)
+        async with KubernetesCluster(make_config(cluster.kubeconfig, name)) as opened:
+            with pytest.raises(ClusterUnavailable, match="takes no pods yet") as refused:
+                await opened.create_server(make_spec())
+            assert refused.value.hint == ""
+    finally:
+        await asyncio.to_thread(manager.start)
+        cluster.access.kubectl("delete", "namespace", name, "--wait=false")
+
+
 async def test_a_watch_from_a_version_that_is_forgotten_says_so(config: KubernetesConfig) -> None:
     async with connect(config.kubeconfig) as client:
         with pytest.raises(Expired):
@@ -214,6 +230,19 @@ async def test_the_use_of_a_server_is_measured(opened: ClusterPort, key: Key, tm
     assert await opened.measure(server.reservation_id, "another", NOON) is None
 
 
+async def test_what_the_kernel_ends_for_want_of_memory_is_counted(
+    opened: ClusterPort, key: Key, tmp_path: Path
+) -> None:
+    """The server itself goes on, so that the cluster says nothing of it."""
+    server = await create_ready(opened, make_spec(key))
+    assert server.oom_kills == 0
+    ended = await SshClient(server, key, tmp_path).run("tail /dev/zero")
+    assert ended.code != 0
+    assert await opened.measure(server.reservation_id, server.uid, NOON) is not None
+    seen = opened.snapshot().servers[server.reservation_id]
+    assert (seen.oom_kills, seen.last_oom_at, seen.phase) == (1, NOON, server.phase)
+
+
 async def test_a_server_that_cannot_be_asked_is_neither_told_nor_idle(
     opened: ClusterPort, cluster: Cluster
 ) -> None:
@@ -237,7 +266,7 @@ async def test_a_gang_that_is_half_there_is_made_whole_under_the_same_uid(
     spec = make_spec(key, gpus=2, nodes=(NODE, OTHER_NODE))
     before = await create_ready(opened, spec)
     access.kubectl("delete", "pod", spec.member_names[1], f"--namespace={config.namespace}")
-    half = await opened.find_server(spec.reservation_id)
+    half = await opened.find_server(spec.reservation_id, 2)
     assert half is not None
     assert (half.nodes, half.uid) == ((NODE,), before.uid)
     await wait_until(opened, lambda seen: seen is not None and seen.nodes == (NODE,), spec.reservation_id)
@@ -255,7 +284,7 @@ async def test_what_is_left_of_a_gang_without_its_first_is_found_and_ended(
     spec = make_spec(gpus=2, nodes=(NODE, OTHER_NODE))
     before = await create_ready(opened, spec)
     access.kubectl("delete", "pod", spec.name, f"--namespace={config.namespace}")
-    left = await opened.find_server(spec.reservation_id)
+    left = await opened.find_server(spec.reservation_id, 2)
     assert left is not None
     assert ([member.rank for member in left.members], left.uid) == ([1], before.uid)
     await opened.delete_server(spec.reservation_id, before.uid)

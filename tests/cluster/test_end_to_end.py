@@ -17,16 +17,11 @@ SILENCE_SECONDS = 90
 
 
 @pytest.fixture(scope="module")
-def own_namespace(access: Access) -> Iterator[str]:
-    with access.namespace() as name:
-        yield name
-
-
-@pytest.fixture(scope="module")
 def machine(
-    access: Access, own_namespace: str, tmp_path_factory: pytest.TempPathFactory
+    access: Access, own_namespace: str, controllers: int, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Machine]:
-    with running_on_kubernetes(access, own_namespace, tmp_path_factory.mktemp("product")) as running:
+    folder = tmp_path_factory.mktemp("product")
+    with running_on_kubernetes(access, own_namespace, folder, controllers=controllers) as running:
         yield running
 
 

@@ -2,42 +2,24 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gpudev.adapters.local.control_plane.readiness import ENVIRONMENT_NAME
+from tests.cluster.fault_stories import FAULT_POINTS, LIFE, FaultPoint
 from tests.support.kubernetes.access import Access
 from tests.support.kubernetes.cluster import Cluster
 from tests.support.kubernetes_machine import running_on_kubernetes
 from tests.support.machine import Machine, wait_for
 
-FAULT_POINTS = [
-    f"{when}_{what}"
-    for what in (
-        "create_server",
-        "record",
-        "look_again",
-        "delete_server",
-        "discard_port_slot",
-    )
-    for when in ("before", "after")
-]
-LIFE = ["submitted", "placed", "active", "cancelled", "cleaned"]
 AT_ONCE = 8
-
-
-@pytest.fixture(scope="module")
-def own_namespace(access: Access) -> Iterator[str]:
-    with access.namespace() as name:
-        yield name
+OUR_SECONDS = 20
+CLUSTER_SECONDS = 120
+"""Its own programs ask a silent API server less and less often, at last once in 30 to 60 seconds."""
 
 
 @pytest.fixture(scope="module")
@@ -47,11 +29,15 @@ def fault_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def machine(
-    access: Access, own_namespace: str, fault_file: Path, tmp_path_factory: pytest.TempPathFactory
+    access: Access,
+    own_namespace: str,
+    controllers: int,
+    fault_file: Path,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Machine]:
     folder = tmp_path_factory.mktemp("product")
-    settings = {"GPU_DEV_FAULT_FILE": str(fault_file), "GPU_DEV_API_WORKERS": "2"}
-    with running_on_kubernetes(access, own_namespace, folder, **settings) as running:
+    settings = {"GPU_DEV_FAULT_FILE": str(fault_file)}
+    with running_on_kubernetes(access, own_namespace, folder, controllers=controllers, **settings) as running:
         yield running
 
 
@@ -82,16 +68,19 @@ def list_life(machine: Machine, reservation: str) -> list[str]:
 
 @pytest.mark.parametrize("point", FAULT_POINTS)
 def test_the_controller_may_die_at_every_step(
-    machine: Machine, access: Access, own_namespace: str, fault_file: Path, point: str
+    machine: Machine, access: Access, own_namespace: str, fault_file: Path, point: FaultPoint
 ) -> None:
-    fault_file.write_text(point)
-    reservation = machine.reserve("-t", "h100", "-g", "2")
+    story = point.story
+    fault_file.write_text(point.name)
+    reservation = story.begin(machine, access)
     check_one(access, own_namespace, reservation)
     assert machine.ssh(reservation, "true").returncode == 0
+    story.go_on(machine, reservation)
     machine.run("cancel", reservation, "--yes")
-    assert not fault_file.exists(), f"{point} was never reached"
     wait_gone(access, own_namespace, reservation)
-    assert list_life(machine, reservation) == LIFE
+    story.come_back(machine, reservation)
+    wait_for(lambda: not fault_file.exists(), f"{point.name} to be reached")
+    wait_for(lambda: list_life(machine, reservation) == list(story.life), f"its life to be {story.life}")
 
 
 @pytest.fixture(autouse=True)
@@ -101,38 +90,17 @@ def _leave_nothing(machine: Machine, fault_file: Path) -> Iterator[None]:
     machine.run("cancel", "--all", "--yes", check=False)
 
 
-@contextmanager
-def second_controller(machine: Machine) -> Iterator[subprocess.Popen[bytes]]:
-    """Another process with the command line and the settings of the first, but a child of this one."""
-    first = Path(f"/proc/{machine.control_plane()['controller']}")
-    command = first.joinpath("cmdline").read_bytes().rstrip(b"\0").split(b"\0")
-    variables = first.joinpath("environ").read_bytes().rstrip(b"\0").split(b"\0")
-    environment = dict(os.fsdecode(one).split("=", 1) for one in variables)
-    environment["GPU_DEV_PARENT_PID"] = str(os.getpid())
-    del environment[ENVIRONMENT_NAME]
-    log = machine.state_dir / "second-controller.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(command, env=environment, stdout=output, stderr=output, cwd=machine.home)
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait(20)
-
-
-def test_two_controllers_and_two_api_processes_double_nothing(
+def test_what_is_asked_for_at_once_is_doubled_nowhere(
     machine: Machine, access: Access, own_namespace: str
 ) -> None:
-    with second_controller(machine) as second, ThreadPoolExecutor(4) as pool:
+    with ThreadPoolExecutor(4) as pool:
         reservations = list(pool.map(lambda _: machine.reserve("-t", "h100"), range(AT_ONCE)))
-        assert second.poll() is None
-        for reservation in reservations:
-            check_one(access, own_namespace, reservation)
-        machine.run("cancel", "--all", "--yes")
-        for reservation in reservations:
-            wait_gone(access, own_namespace, reservation)
-            assert list_life(machine, reservation) == LIFE
-        assert second.poll() is None
+    for reservation in reservations:
+        check_one(access, own_namespace, reservation)
+    machine.run("cancel", "--all", "--yes")
+    for reservation in reservations:
+        wait_gone(access, own_namespace, reservation)
+        assert list_life(machine, reservation) == list(LIFE)
 
 
 @pytest.mark.parametrize("seconds", [8, pytest.param(60, marks=pytest.mark.long)])
@@ -152,7 +120,8 @@ def test_an_api_server_that_is_silent_ends_and_fails_nothing(
         assert machine.ssh(running, "echo still here").stdout == "still here\n"
     finally:
         api_server.start()
-    wait_for(lambda: machine.show(asked)["status"] == "active", "work to go on")
+    wait_for(lambda: list_objects(access, own_namespace, "pods", asked), "our part of it", OUR_SECONDS)
+    wait_for(lambda: machine.show(asked)["status"] == "active", "the cluster's part of it", CLUSTER_SECONDS)
     assert machine.show(running)["status"] == "active"
     check_one(access, own_namespace, asked)
     machine.run("cancel", "--all", "--yes")

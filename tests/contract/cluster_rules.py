@@ -310,7 +310,7 @@ class GangRules:
         first = await create_ready(cluster, spec)
         await cluster.create_server(spec)
         assert cluster.snapshot().servers == {spec.reservation_id: first}
-        assert await cluster.find_server(spec.reservation_id) == first
+        assert await cluster.find_server(spec.reservation_id, 2) == first
 
     async def test_one_node_without_room_makes_the_whole_unplaceable(
         self, backend: Backend, cluster: Cluster
@@ -324,18 +324,18 @@ class GangRules:
         assert server.detail.startswith(f"{member_name(spec.reservation_id, 1)} on {backend.nodes[1]}: ")
         await cluster.delete_server(spec.reservation_id, server.uid)
         await wait_gone(cluster, spec.reservation_id)
-        assert await cluster.find_server(spec.reservation_id) is None
+        assert await cluster.find_server(spec.reservation_id, 2) is None
 
     async def test_deleting_a_gang_leaves_nothing(self, backend: Backend, cluster: Cluster) -> None:
         before = [count_free(cluster, node) for node in backend.nodes]
         spec = backend.make_spec(gpus=2, nodes=backend.nodes)
         server = await create_ready(cluster, spec)
         await cluster.delete_server(spec.reservation_id, str(uuid.uuid4()))
-        assert await cluster.find_server(spec.reservation_id) == server
+        assert await cluster.find_server(spec.reservation_id, 2) == server
         deletions = (cluster.delete_server(spec.reservation_id, server.uid) for _ in range(2))
         await asyncio.gather(*deletions)
         await wait_gone(cluster, spec.reservation_id)
-        assert await cluster.find_server(spec.reservation_id) is None
+        assert await cluster.find_server(spec.reservation_id, 2) is None
         assert [count_free(cluster, node) for node in backend.nodes] == before
 
     @pytest.mark.parametrize("rank", [0, 1])

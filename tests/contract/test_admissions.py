@@ -85,13 +85,42 @@ async def test_a_record_that_comes_too_late_changes_nothing(stores: Stores, user
 async def test_a_place_in_the_queue_is_kept_without_a_new_version(stores: Stores, user: User) -> None:
     asked = await submit(stores, make_reservation(user))
     start = NOON + timedelta(hours=1)
-    told = QueuePlace(asked.id, 3, start, Reason.WAITING_FOR_CAPACITY, "Later.")
+    nodes = (NodeName("t4-1"), NodeName("t4-0"))
+    told = QueuePlace(asked.id, 3, start, Reason.WAITING_FOR_CAPACITY, "Later.", nodes)
     async with stores.admissions.lock("t4") as transaction:
         await transaction.record(queueing(asked))
         await transaction.set_queue_places([told], NOON)
     stored = await stores.reservations.get(asked.id)
     assert (stored.queue_position, stored.estimated_start_at, stored.detail) == (3, start, "Later.")
     assert (stored.version, stored.last_queue_update) == (2, NOON)
+    assert stored.planned_nodes == nodes
+
+
+async def test_a_promise_goes_with_the_wait(stores: Stores, user: User) -> None:
+    """Whoever is placed and comes back has none; whoever is told something else while it waits keeps it."""
+    asked = await submit(stores, make_reservation(user))
+    told = QueuePlace(asked.id, 1, NOON, Reason.WAITING_IN_LINE, "Later.", (NodeName("t4-0"),))
+    async with stores.admissions.lock("t4") as transaction:
+        await transaction.record(queueing(asked))
+        await transaction.set_queue_places([told], NOON)
+    waiting = await stores.reservations.get(asked.id)
+    moved = Record(waiting, waiting, Event(EventKind.REPLANNED, "Later still.", NOON, waiting.reason))
+    async with stores.admissions.lock("t4") as transaction:
+        assert await transaction.record(moved)
+    waiting = await stores.reservations.get(asked.id)
+    assert (waiting.estimated_start_at, waiting.planned_nodes) == (NOON, ("t4-0",))
+    async with stores.admissions.lock("t4") as transaction:
+        assert await transaction.record(placing(waiting))
+    placed = await stores.reservations.get(asked.id)
+    assert (placed.estimated_start_at, placed.planned_nodes) == (None, ())
+
+
+async def test_who_is_promised_nothing_has_no_nodes(stores: Stores, user: User) -> None:
+    asked = await submit(stores, make_reservation(user))
+    async with stores.admissions.lock("t4") as transaction:
+        await transaction.record(queueing(asked))
+        await transaction.set_queue_places([QueuePlace(asked.id, 1, None, Reason.NO_NODES, "No.")], NOON)
+    assert (await stores.reservations.get(asked.id)).planned_nodes == ()
 
 
 async def test_a_place_is_not_written_to_one_that_waits_no_more(stores: Stores, user: User) -> None:

@@ -172,7 +172,7 @@ class ModelCluster:
         )
         return Snapshot(nodes, dict(self.servers))
 
-    async def find_server(self, reservation_id: ReservationId) -> ObservedServer | None:
+    async def find_server(self, reservation_id: ReservationId, node_count: int = 1) -> ObservedServer | None:
         return self.servers.get(reservation_id)
 
     async def create_server(self, spec: ServerSpec) -> None:

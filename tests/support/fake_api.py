@@ -122,6 +122,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(b"%x\r\n%b\r\n" % (len(content), content))
         if reply.hold is not None:
             reply.hold.wait(60)
+        self.wfile.write(b"0\r\n\r\n")
         self.close_connection = True
 
 

@@ -15,4 +15,5 @@ def check_golden(name: str, text: str) -> None:
 def check_file(file: Path, text: str) -> None:
     if os.environ.get("UPDATE_GOLDEN"):
         file.write_text(text, encoding="utf-8")
-    assert text == file.read_text(encoding="utf-8"), "UPDATE_GOLDEN=1 makes it anew"
+    kept = file.read_text(encoding="utf-8")
+    assert text == kept, f"UPDATE_GOLDEN=1 makes it anew:\n{text}"

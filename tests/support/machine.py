@@ -21,6 +21,8 @@ from gpudev.client.session import Client, connect
 
 _GPU_DEV = Path(sys.executable).with_name("gpu-dev")
 _DEADLINE_SECONDS = 60.0
+_COMMAND_SECONDS = 240.0
+"""`up` starts a database and several processes, perhaps on a machine with much else to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class Machine:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=_DEADLINE_SECONDS,
+            timeout=_COMMAND_SECONDS,
             check=False,
         )
         assert not check or done.returncode == 0, f"{arguments}: {done.stdout}\n{done.stderr}"
@@ -125,6 +127,11 @@ def wait_for(condition: Callable[[], Any], what: str, seconds: float = _DEADLINE
         assert time.monotonic() < deadline, f"Not in {seconds} seconds: {what}"
         time.sleep(0.05)
     return found
+
+
+def list_children(parent: int, program: str) -> list[int]:
+    """The pids of a process's own children that run this program."""
+    return [pid for pid, owner, words in _processes() if owner == parent and Path(words[0]).name == program]
 
 
 def _processes() -> Iterator[tuple[int, int, list[str]]]:

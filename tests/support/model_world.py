@@ -235,6 +235,8 @@ class World:
                     row,
                     queue_position=place.position,
                     estimated_start_at=place.estimated_start_at,
+                    planned_nodes=place.planned_nodes,
+                    likely_start=place.likely_start,
                     reason=place.reason,
                     detail=place.detail,
                     last_queue_update=self.now,
@@ -287,17 +289,33 @@ class World:
         """
         for _ in range(MAX_ROUNDS):
             self.settle()
-            looks = [
-                action.at
-                for one, row in self.rows.items()
-                if not row.is_waiting
-                for action in self.plan_turn(one)
-                if isinstance(action, LookAgain)
-            ]
-            if not looks:
+            moments = self._list_moments()
+            if not moments:
                 return
-            self.now = min(looks)
+            self.now = min(moments)
         raise AssertionError("The clock moved on and on, and nothing ended.")
+
+    def pass_time(self, duration: timedelta) -> None:
+        """Settle at every moment in between that a plan asks for, as controllers do that never miss one."""
+        until = self.now + duration
+        self.settle()
+        while moments := [moment for moment in self._list_moments() if moment <= until]:
+            self.now = min(moments)
+            self.settle()
+        self.now = until
+        self.settle()
+
+    def _list_moments(self) -> list[datetime]:
+        """When somebody is to be looked at again, and when somebody who waits was promised to start."""
+        looks = [
+            action.at
+            for one, row in self.rows.items()
+            if not row.is_waiting
+            for action in self.plan_turn(one)
+            if isinstance(action, LookAgain)
+        ]
+        starts = [row.estimated_start_at for row in self.rows.values() if row.is_waiting]
+        return [*looks, *(start for start in starts if start and start > self.now)]
 
     # What must never be
 

@@ -43,7 +43,7 @@ class SimulatedCluster:
         nodes = tuple(Node(name, self.gpu_type, self.slots[name], self._free(name)) for name in self.slots)
         return Snapshot(nodes, MappingProxyType(dict(self.servers)))
 
-    async def find_server(self, reservation_id: ReservationId) -> ObservedServer | None:
+    async def find_server(self, reservation_id: ReservationId, node_count: int = 1) -> ObservedServer | None:
         self._check()
         return self.servers.get(reservation_id)
 

@@ -8,6 +8,14 @@ from typing import Any
 import orjson
 from fastapi import Response
 
+from gpudev import __version__
+from gpudev.wire.versions import OLDEST_CLIENT, OLDEST_CLIENT_HEADER, VERSION_HEADER
+
+_VERSIONS = tuple(
+    (name.lower().encode(), value.encode())
+    for name, value in ((VERSION_HEADER, __version__), (OLDEST_CLIENT_HEADER, OLDEST_CLIENT))
+)
+"""On every answer, so that no client needs to ask for them."""
 _OPTIONS = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_UTC_Z | orjson.OPT_NAIVE_UTC
 
 
@@ -16,7 +24,9 @@ def encode(value: object) -> bytes:
 
 
 def json_response(value: object, status_code: int = 200, headers: dict[str, str] | None = None) -> Response:
-    return Response(encode(value), status_code, headers=headers, media_type="application/json")
+    response = Response(encode(value), status_code, headers=headers, media_type="application/json")
+    response.raw_headers.extend(_VERSIONS)
+    return response
 
 
 def secret_response(value: object) -> Response:

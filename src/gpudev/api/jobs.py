@@ -34,6 +34,7 @@ JobId = Annotated[
     str, Path(description="The full id, the name of a reservation, or 4 or more first characters of the id.")
 ]
 _EVENT_NUMBER = re.compile("[0-9]{1,9}")
+_EVENT_HEADERS = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-store"}
 
 
 @router.get("/jobs", response_model=JobList, responses=problems(400, 404))
@@ -118,12 +119,17 @@ async def follow_job(
     last_event_id: Annotated[
         str | None, Header(description="Number of the last event that one has; what follows is told.")
     ] = None,
-) -> StreamingResponse:
+    *,
+    follow: Annotated[bool, Query(description="Go on with what happens; false: end with what has.")] = True,
+) -> Response:
     """Every event of the reservation as Server-Sent Events, then live, until all of it is cleaned up."""
     reservation = await app.find(caller, job_id)
     after = int(last_event_id) if last_event_id and _EVENT_NUMBER.fullmatch(last_event_id) else 0
+    if not follow:
+        history = views.job_events(await app.follow.read_history(reservation, after))
+        return Response(b"".join(_sse(event, numbered=True) for event in history), headers=_EVENT_HEADERS)
     stream = _event_stream(app, caller.key_hash, reservation, after)
-    return StreamingResponse(stream, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+    return StreamingResponse(stream, headers=_EVENT_HEADERS)
 
 
 async def _event_stream(

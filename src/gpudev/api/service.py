@@ -25,6 +25,7 @@ from gpudev.api import (
     keys,
     logs,
     notifications,
+    preview,
     reports,
     submit,
 )
@@ -49,7 +50,21 @@ def make_service(application: Application) -> FastAPI:
     service.add_middleware(BodyLimit)
     service.add_middleware(Stopwatch)
     # All in one row, what is asked most first: a router within a router looks twice for each of its routes.
-    modules = (jobs, cluster, submit, actions, disks, logs, keys, notifications, admin, reports, auth, health)
+    modules = (
+        jobs,
+        cluster,
+        submit,
+        preview,
+        actions,
+        disks,
+        logs,
+        keys,
+        notifications,
+        admin,
+        reports,
+        auth,
+        health,
+    )
     service.router.routes[:0] = [route for module in modules for route in module.router.routes]
     return service
 

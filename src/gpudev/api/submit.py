@@ -29,7 +29,6 @@ NOT_SUPPORTED_YET = (
     "recreate_env",
     "node_labels",
     "command",
-    "start_at",
 )
 """Fields of the contract that have nothing behind them yet; to pass over them would be to lie.
 
@@ -86,7 +85,7 @@ async def submit(
     if isinstance(body, SubmitRequest03):
         request = read_0_3(body, fields)
     else:
-        request = _read(body, x_gpu_dev_client or "", fields)
+        request = read_request(body, x_gpu_dev_client or "", fields)
     reservation = await app.reserve(caller, request, idempotency_key or "")
     answer = SubmitResponse(
         job_id=reservation.id,
@@ -100,7 +99,7 @@ async def submit(
     return json_response(answer)
 
 
-def _read(body: SubmitRequest, client_version: str, backend_fields: frozenset[str]) -> ReserveRequest:
+def read_request(body: SubmitRequest, client_version: str, backend_fields: frozenset[str]) -> ReserveRequest:
     _refuse_what_is_not_there(body, backend_fields)
     return ReserveRequest(
         gpu_type=body.gpu_type,
@@ -108,6 +107,7 @@ def _read(body: SubmitRequest, client_version: str, backend_fields: frozenset[st
         duration=duration_of(body.duration_hours),
         name=body.name or "",
         distributed=body.distributed or False,
+        start_at=body.start_at,
         env_vars=body.env_vars,
         ssh_public_keys=tuple(body.ssh_public_keys),
         github_user=body.github_user or "",

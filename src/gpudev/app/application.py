@@ -22,6 +22,7 @@ from gpudev.app.list_jobs import ListJobs
 from gpudev.app.login import Authenticate, LocalLogin
 from gpudev.app.login_guard import LoginGuard
 from gpudev.app.notify import Notify
+from gpudev.app.preview import Preview
 from gpudev.app.read_logs import ReadLogs
 from gpudev.app.reconcile_disks import ReconcileDisks
 from gpudev.app.reports import ReportUsage
@@ -40,6 +41,7 @@ TrustedProxies = tuple[IPv4Network | IPv6Network, ...]
 @dataclass(frozen=True, slots=True)
 class Application:
     reserve: Reserve
+    preview: Preview
     find: Find
     find_operation: FindOperation
     cancel: Cancel

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from gpudev.app.caller import Caller
+from gpudev.app.preview import Preview
 from gpudev.domain.audit import AuditAction
 from gpudev.domain.errors import NotFound
 from gpudev.domain.expiry import TimePolicy
-from gpudev.domain.extension import extend, extension_of, find_allowance, in_words
+from gpudev.domain.extension import check_promises, extend, extension_of, find_allowance, in_words
 from gpudev.domain.names import OperationId
 from gpudev.domain.operations import OperationKind, Terms
 from gpudev.domain.reservation import Reservation
@@ -44,6 +45,9 @@ class Extend:
     operations: Operations
     policy: TimePolicy
     clock: Clock
+    preview: Preview
+    beats_queue: bool = False
+    """Whether it may take time that others were promised; they are told then."""
 
     async def __call__(self, caller: Caller, reservation: Reservation, asked: ExtensionRequest) -> Extension:
         length = extension_of(asked.hours)
@@ -51,6 +55,8 @@ class Extend:
         if await self._is_known(operation_id):
             return Extension(operation_id, f"Reservation {reservation.id8} was asked to be extended before.")
         after = extend(reservation, length, self.policy)
+        if not self.beats_queue:
+            check_promises(after, length, await self.preview.find_stay(reservation))
         now = self.clock.now()
         entry = caller.entry(
             AuditAction.EXTEND, reservation.id, detail=f"Of {reservation.username}, by {in_words(length)}."

@@ -76,6 +76,10 @@ class Follow:
                     return
                 hinted = await _happens(hint, self.heartbeat_seconds)
 
+    async def read_history(self, reservation: Reservation, after: int) -> News:
+        """What has happened until now, and no more."""
+        return News(reservation, await self.reservations.list_events(reservation.id, after))
+
     async def _has_told_all(self, reservation_id: ReservationId, after: int) -> bool:
         """The clean-up may have come between the reading of the events and that of the reservation."""
         return not await self.reservations.list_events(reservation_id, after)

@@ -6,13 +6,15 @@ import itertools
 import uuid
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from gpudev.app.caller import Caller
 from gpudev.app.homes import DiskDesk, WantedDisk
 from gpudev.app.let_in import FindWhomToLetIn, LetIn
+from gpudev.app.preview import Preview
 from gpudev.domain.access import combine_public_keys
 from gpudev.domain.audit import AuditAction, AuditEntry
+from gpudev.domain.booking import check_start
 from gpudev.domain.catalogue import Catalogue
 from gpudev.domain.errors import Conflict, NotFound
 from gpudev.domain.expiry import check_duration
@@ -28,6 +30,7 @@ from gpudev.domain.names import (
     normalise_name,
     suffix_name,
 )
+from gpudev.domain.preview import Wish
 from gpudev.domain.reservation import Event, EventKind, Reservation
 from gpudev.ports.clock import Clock
 from gpudev.ports.store import HomeWish, Reservations
@@ -49,6 +52,8 @@ class ReserveRequest:
     """Chosen by the client: whoever asks for it again means the same request."""
     distributed: bool = False
     """The GPUs may be on several whole nodes."""
+    start_at: datetime | None = None
+    """Booked for this time, not to start before."""
     env_vars: Mapping[str, str] = field(default_factory=dict)
     ssh_public_keys: tuple[str, ...] = ()
     github_user: str = ""
@@ -67,6 +72,18 @@ class Reserve:
     find_whom_to_let_in: FindWhomToLetIn
     disks: DiskDesk
     clock: Clock
+    preview: Preview
+
+    def read_wish(self, request: ReserveRequest) -> Wish:
+        """What is asked for, checked as far as the queue has to do with it."""
+        gpu_type = self.catalogue.get(request.gpu_type)
+        return Wish(
+            gpu_type=gpu_type.name,
+            gpu_count=request.gpu_count,
+            node_count=check_nodes(gpu_type, request.gpu_count, distributed=request.distributed),
+            duration=check_duration(request.duration),
+            start_at=self._check_start(request),
+        )
 
     async def __call__(self, user: Caller, request: ReserveRequest, idempotency_key: str = "") -> Reservation:
         """Write the reservation. The same idempotency key, or the same id, again gives the same one."""
@@ -76,6 +93,7 @@ class Reserve:
         let_in = await self.find_whom_to_let_in(request.ssh_public_keys, request.github_user)
         # Dated once nothing is waited for any more, so that nobody is put before those already in line.
         draft = replace(_with_keys(draft, let_in, remarks), created_at=self.clock.now())
+        await self.preview.check_booking(draft, next(_ids(user, request, idempotency_key)))
         clashes = 0
         for reservation_id in _ids(user, request, idempotency_key):
             made = await self._submit(user, replace(draft, id=reservation_id), request, wish)
@@ -98,26 +116,31 @@ class Reserve:
 
     def _draft(self, user: User, request: ReserveRequest) -> Reservation:
         """Everything that can be checked without asking anybody; id and name are still open."""
-        gpu_type = self.catalogue.get(request.gpu_type)
-        node_count = check_nodes(gpu_type, request.gpu_count, distributed=request.distributed)
-        if node_count > 1:
+        wish = self.read_wish(request)
+        if wish.node_count > 1:
             check_gang_environment(request.env_vars)
         return Reservation(
             id=ReservationId(""),
             user_id=user.user_id,
             username=user.username,
             name=check_reservation_name(request.name) if request.name else "",
-            gpu_type=gpu_type.name,
-            gpu_count=request.gpu_count,
-            node_count=node_count,
-            duration=check_duration(request.duration),
+            gpu_type=wish.gpu_type,
+            gpu_count=wish.gpu_count,
+            node_count=wish.node_count,
+            duration=wish.duration,
+            start_at=wish.start_at,
             created_at=self.clock.now(),
-            detail=_describe(gpu_type.name, request.gpu_count, node_count),
+            detail=_describe(wish),
             env_vars=check_environment(request.env_vars),
             client_version=check_client_version(request.client_version),
             image=check_image(request.image),
             warning=" ".join(request.warnings),
         )
+
+    def _check_start(self, request: ReserveRequest) -> datetime | None:
+        if request.start_at is None:
+            return None
+        return check_start(request.start_at, self.clock.now(), self.preview.policy.grid)
 
     async def _submit(
         self, user: Caller, draft: Reservation, request: ReserveRequest, wish: HomeWish | None
@@ -166,9 +189,11 @@ class Reserve:
         return earlier if earlier.user_id == user.user_id else None
 
 
-def _describe(gpu_type: str, gpu_count: int, node_count: int) -> str:
-    gpus = f"{gpu_count} {gpu_type} GPU{'' if gpu_count == 1 else 's'}"
-    return f"Asked for {gpus} on {node_count} nodes." if node_count > 1 else f"Asked for {gpus}."
+def _describe(wish: Wish) -> str:
+    gpus = f"{wish.gpu_count} {wish.gpu_type} GPU{'' if wish.gpu_count == 1 else 's'}"
+    where = f" on {wish.node_count} nodes" if wish.node_count > 1 else ""
+    when = f" for {wish.start_at:%Y-%m-%d %H:%M} UTC" if wish.start_at else ""
+    return f"Asked for {gpus}{where}{when}."
 
 
 def _with_keys(draft: Reservation, let_in: LetIn, remarks: tuple[str, ...]) -> Reservation:
@@ -213,6 +238,7 @@ def _check_same(earlier: Reservation, repeated: Reservation, request: ReserveReq
             reservation.gpu_type,
             reservation.gpu_count,
             reservation.duration,
+            reservation.start_at,
             dict(reservation.env_vars),
             reservation.github_user,
             reservation.image,

@@ -32,6 +32,7 @@ from gpudev.app.let_in import FindWhomToLetIn
 from gpudev.app.list_jobs import ListJobs
 from gpudev.app.login import Authenticate, IssueKey, LocalLogin
 from gpudev.app.notify import Notify
+from gpudev.app.preview import Preview
 from gpudev.app.read_logs import ReadLogs
 from gpudev.app.reports import ReportUsage
 from gpudev.app.reserve import Reserve
@@ -105,8 +106,10 @@ def make_application(settings: Settings, stores: Stores) -> Application:
     jobs_of = JobsOf(stores.users, stores.audit)
     # Pods cannot mount disks yet.
     desk = DiskDesk(stores.disks, can_mount=not uses_kubernetes(settings))
+    preview = Preview(stores.forecasts, catalogue, make_policy(settings), clock)
     return Application(
-        reserve=Reserve(stores.reservations, catalogue, find_whom_to_let_in, desk, clock),
+        reserve=Reserve(stores.reservations, catalogue, find_whom_to_let_in, desk, clock, preview),
+        preview=preview,
         disks=OwnDisks(stores.disks, clock, make_listings(settings)),
         reconcile_disks=make_reconciliation(settings, stores, read_volumes(settings, clock)),
         disk_figures=ShowDiskFigures(stores.disk_ledger, stores.health),
@@ -117,7 +120,9 @@ def make_application(settings: Settings, stores: Stores) -> Application:
         notify=Notify(stores.notifications, stores.audit, settings.notify.hosts),
         report_usage=ReportUsage(stores.reports, stores.audit, settings.reports.prices, clock),
         keep=Keep(stores.operations, clock),
-        extend=Extend(stores.operations, make_policy(settings), clock),
+        extend=Extend(
+            stores.operations, make_policy(settings), clock, preview, settings.time.extensions_beat_queue
+        ),
         follow=Follow(stores.reservations, hub),
         list_jobs=ListJobs(stores.reservations, admit, jobs_of, stores.history),
         authenticate=authenticate,

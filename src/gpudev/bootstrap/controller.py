@@ -79,7 +79,7 @@ def make_controllers(
     settings: Settings, stores: Stores, backends: Backends, known: Catalogue, clock: Clock
 ) -> tuple[Controllers, AdmissionController]:
     cluster = backends.cluster
-    rules = Rules(known, make_policy(settings), make_idle_policy(settings))
+    rules = Rules(known, make_policy(settings), make_idle_policy(settings), settings.time.lease)
     executor = make_executor(settings, stores, cluster, clock)
     admission = AdmissionController(
         stores.admissions, stores.gpu_types, cluster, rules, clock, settings.process.hostname

@@ -19,6 +19,7 @@ from gpudev.adapters.postgres.api_keys import PostgresApiKeys, PostgresLoginFail
 from gpudev.adapters.postgres.audit import PostgresAuditLog
 from gpudev.adapters.postgres.disk_ledger import PostgresDiskLedger
 from gpudev.adapters.postgres.disks import PostgresDisks
+from gpudev.adapters.postgres.forecasts import PostgresForecasts
 from gpudev.adapters.postgres.github_bindings import PostgresGitHubBindings
 from gpudev.adapters.postgres.github_keys import PostgresGitHubKeys
 from gpudev.adapters.postgres.gpu_types import PostgresGpuTypes
@@ -41,6 +42,7 @@ from gpudev.domain.catalogue import DEFAULT_CATALOGUE, Catalogue
 from gpudev.domain.errors import Conflict
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.idle import IdlePolicy
+from gpudev.domain.schedule.grid import Grid
 from gpudev.settings import Settings
 from gpudev.telemetry import configure_logging
 
@@ -75,6 +77,7 @@ class Stores:
     disk_ledger: PostgresDiskLedger
     signals: PostgresSignals
     health: PostgresHealth
+    forecasts: PostgresForecasts
     usages: PostgresUsages
     notifications: PostgresNotifications
     reports: PostgresReports
@@ -104,6 +107,7 @@ class Stores:
             disk_ledger=PostgresDiskLedger(database),
             signals=PostgresSignals(database.dsn),
             health=PostgresHealth(database),
+            forecasts=PostgresForecasts(database),
             usages=PostgresUsages(database),
             notifications=PostgresNotifications(database),
             reports=PostgresReports(database),
@@ -176,6 +180,8 @@ def make_policy(settings: Settings) -> TimePolicy:
         start_limit=settings.time.start_limit,
         progress_limit=settings.time.progress_limit,
         queue_limit=settings.time.max_queue,
+        start_allowance=settings.time.start_allowance,
+        grid=Grid(settings.time.plan_step),
     )
 
 

@@ -1,18 +1,16 @@
-"""Which GPUs a `gpu-dev reserve` means: what was typed, the defaults, and questions for the rest."""
+"""Which GPUs a `gpu-dev reserve` means: what was typed, and defaults for the rest. Nobody is asked."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import click
-
-from gpudev.cli.output import say
-from gpudev.cli.render.availability import format_availability
 from gpudev.client.errors import NoCapacity, Usage
 from gpudev.wire.cluster import TypeAvailability
 
 DEFAULT_HOURS = 4.0
+SIZES = (1, 2, 4, 8, 16)
+"""By these GPUs are lent, up to the size of a node."""
 
 Offers = Mapping[str, TypeAvailability]
 
@@ -23,11 +21,15 @@ class Choice:
     gpus: int
     hours: float
     simulated: bool
+    disk: str | None = None
+    """None leaves it to the server: the default disk, or, while another reservation has that, none."""
+    is_answered: bool = False
+    """A person was asked for some of it, and is shown the plan before anything is done."""
 
 
 def choose(gpu_type: str | None, gpus: int | None, hours: float | None, offers: Offers) -> Choice:
     """Without a person to ask: the only type on offer stands for a type that was not given."""
-    chosen = gpu_type or _get_only_type(offers)
+    chosen = gpu_type or get_only_type(offers)
     offer = offers.get(chosen.lower())
     return Choice(
         gpu_type=chosen,
@@ -37,23 +39,21 @@ def choose(gpu_type: str | None, gpus: int | None, hours: float | None, offers: 
     )
 
 
-def ask_and_choose(gpus: int | None, hours: float | None, offers: Offers) -> Choice:
-    """With a person at a terminal and several types on offer."""
-    say(format_availability(offers.values()))
-    gpu_type = click.prompt("GPU type", type=click.Choice(list(offers)), err=True, show_choices=False)
-    if gpus is None:
-        gpus = click.prompt("How many GPUs", type=int, default=default_gpus(offers.get(gpu_type)), err=True)
-    if hours is None:
-        hours = click.prompt("For how many hours", type=float, default=DEFAULT_HOURS, err=True)
-    return choose(gpu_type, gpus, hours, offers)
-
-
 def default_gpus(offer: TypeAvailability | None) -> int:
     """One; none of a type whose machines have none."""
     return 0 if offer is not None and offer.max_per_node == 0 else 1
 
 
-def _get_only_type(offers: Offers) -> str:
+def list_sizes(offer: TypeAvailability) -> tuple[int, ...]:
+    """How many GPUs of this type one reservation can have on one node."""
+    return tuple(size for size in SIZES if size <= offer.max_per_node) or (default_gpus(offer),)
+
+
+def starts_now(offer: TypeAvailability, gpus: int) -> bool:
+    return offer.max_reservable > 0 and gpus <= offer.max_reservable
+
+
+def get_only_type(offers: Offers) -> str:
     names = list(offers)
     if len(names) == 1:
         return names[0]

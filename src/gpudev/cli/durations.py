@@ -1,4 +1,4 @@
-"""Lengths of time as people type them: `2h30m`, `90m`, `1.5h`, `2` (hours)."""
+"""Lengths of time as people type them: `2h30m`, `90m`, `1.5h`, `2` (hours); timeouts also `90s`."""
 
 from __future__ import annotations
 
@@ -19,6 +19,24 @@ def parse_hours(text: str) -> float:
     if not parts or "".join(number + unit for number, unit in parts) != compact:
         raise ValueError(text)
     return sum(float(number) * _HOURS[unit] for number, unit in parts)
+
+
+def parse_seconds(text: str) -> float:
+    """Seconds; a bare number is so many of them. ValueError if it is not a length of time."""
+    compact = text.replace(" ", "").lower()
+    if match := re.fullmatch(r"(\d+(?:\.\d+)?)s?", compact):
+        return float(match[1])
+    return parse_hours(compact) * 3600
+
+
+def seconds_option(context: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
+    if value is None:
+        return None
+    try:
+        return parse_seconds(value)
+    except ValueError:
+        message = f'"{value}" is not a length of time. Write it like 90s, 10m or 2h.'
+        raise click.BadParameter(message, context, parameter) from None
 
 
 def hours_option(context: click.Context, parameter: click.Parameter, value: str | None) -> float | None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from gpudev.cli.output import say
-from gpudev.cli.spelling import spell
 from gpudev.client import errors
+
+ERROR = 1
+INTERRUPTED = 130
 
 EXIT_CODES: dict[type[errors.ClientError], int] = {
     errors.Usage: 2,
@@ -20,9 +20,10 @@ EXIT_CODES: dict[type[errors.ClientError], int] = {
     errors.NoCapacity: 5,
     errors.TimedOut: 6,
     errors.Unreachable: 7,
+    errors.ConnectionLost: 7,
+    errors.CommandFailed: ERROR,
+    errors.Interrupted: INTERRUPTED,
 }
-ERROR = 1
-INTERRUPTED = 130
 
 
 def exit_code_of(error: errors.ClientError) -> int:
@@ -31,11 +32,12 @@ def exit_code_of(error: errors.ClientError) -> int:
 
 def report_error(error: errors.ClientError, *, as_json: bool) -> int:
     if as_json:
-        content = {"error": error.message, "code": error.code, "hint": error.hint}
-        say(json.dumps(content))
+        _say_json(error.message, error.code, error.hint)
     else:
         say(f"Error: {error.message}")
         if error.hint:
+            from gpudev.cli.spelling import spell
+
             say(spell(f"Hint: {error.hint}"))
     return exit_code_of(error)
 
@@ -43,8 +45,13 @@ def report_error(error: errors.ClientError, *, as_json: bool) -> int:
 def report_usage(error: click.ClickException, *, as_json: bool) -> int:
     """What click found wrong with the command line."""
     if as_json:
-        content = {"error": error.format_message(), "code": "usage", "hint": ""}
-        say(json.dumps(content))
+        _say_json(error.format_message(), "usage", "")
     else:
         error.show()
     return error.exit_code
+
+
+def _say_json(message: str, code: str, hint: str) -> None:
+    import json
+
+    say(json.dumps({"error": message, "code": code, "hint": hint}))

@@ -5,7 +5,6 @@ The help of the whole group comes from the table, so that `gpu-dev --help` impor
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -52,6 +51,8 @@ class LazyGroup(click.Group):
         name = args[0]
         known = (*self._entries, *self._aliases)
         if name not in known and not name.startswith("-") and not ctx.resilient_parsing:
+            import difflib
+
             near = difflib.get_close_matches(name, known, n=1)
             advice = f' Did you mean "{near[0]}"?' if near else ""
             raise click.UsageError(f'There is no command "{name}".{advice}', ctx)

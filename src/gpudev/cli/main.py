@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Sequence
+from typing import TextIO
 
 import click
 
 from gpudev import __version__
 from gpudev.cli.errors import INTERRUPTED, report_error, report_usage
 from gpudev.cli.lazy import Entry, LazyGroup
-from gpudev.cli.output import Output
+from gpudev.cli.output import Output, say
 from gpudev.client.errors import ClientError
 
 COMMANDS = {
     "reserve": Entry("gpudev.cli.commands.reserve", "Ask for GPUs and wait until they are yours."),
     "list": Entry("gpudev.cli.commands.list", "List your reservations."),
     "show": Entry("gpudev.cli.commands.show", "Show one reservation."),
+    "why": Entry("gpudev.cli.commands.why", "Explain why a reservation waits, was slow, ended or failed."),
     "logs": Entry("gpudev.cli.commands.logs", "Show what a dev server says of itself."),
     "connect": Entry("gpudev.cli.commands.connect", "Open a shell on a dev server (also: ssh)."),
+    "open": Entry("gpudev.cli.commands.open", "Open VS Code or Cursor on a dev server."),
+    "cp": Entry("gpudev.cli.commands.cp", "Copy files to a dev server, or from it."),
+    "submit": Entry("gpudev.cli.commands.submit", "Run a command on GPUs, and have its results back."),
+    "wait": Entry("gpudev.cli.commands.wait", "Wait until a reservation is active, or over."),
     "extend": Entry("gpudev.cli.commands.extend", "Give a reservation more time."),
+    "edit": Entry("gpudev.cli.commands.edit", "Change a reservation that is active."),
     "keep": Entry("gpudev.cli.commands.keep", "Keep a server that nobody uses at the moment."),
     "cancel": Entry("gpudev.cli.commands.cancel", "End reservations and give their GPUs back."),
     "disk": Entry("gpudev.cli.commands.disk", "Keep your files: list, make, copy and delete disks."),
@@ -27,6 +35,12 @@ COMMANDS = {
     "queue": Entry("gpudev.cli.commands.queue", "Show who waits for GPUs, and until when."),
     "status": Entry("gpudev.cli.commands.status", "Show the whole cluster at a glance."),
     "notify": Entry("gpudev.cli.commands.notify", "Be told elsewhere what happens to your reservations."),
+    "setup": Entry("gpudev.cli.commands.setup", "Say where the server is, and try it."),
+    "doctor": Entry(
+        "gpudev.cli.commands.doctor", "Check address, clock, login, SSH and versions, with a fix for each."
+    ),
+    "config": Entry("gpudev.cli.commands.config", "See and change what is configured."),
+    "completion": Entry("gpudev.cli.commands.completion", "Complete commands, ids, types and disks by Tab."),
     "login": Entry("gpudev.cli.commands.login", "Log in again, and show as whom."),
     "whoami": Entry("gpudev.cli.commands.whoami", "Show who you are, and to which server."),
     "ssh-proxy": Entry("gpudev.cli.commands.ssh_proxy", "Lead ssh to a dev server (for ProxyCommand)."),
@@ -37,7 +51,12 @@ COMMANDS = {
 }
 ALIASES = {"ssh": "connect", "availability": "avail"}
 
-EPILOG = "Start with: gpu-dev up, then gpu-dev reserve. Help for one command: gpu-dev COMMAND --help."
+_SHOW_WARNING = warnings.showwarning
+
+EPILOG = (
+    "Start with: gpu-dev up, or gpu-dev setup for a server elsewhere; then gpu-dev reserve. "
+    "Help for one command: gpu-dev COMMAND --help."
+)
 
 root = LazyGroup(
     COMMANDS,
@@ -57,6 +76,7 @@ def main() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run one command line; returns the exit code."""
     output = Output()
+    warnings.showwarning = _say_warning
     try:
         code = root.main(list(arguments), prog_name="gpu-dev", standalone_mode=False, obj=output)
     except ClientError as error:
@@ -68,6 +88,24 @@ def run(arguments: Sequence[str]) -> int:
     except click.Abort:
         return INTERRUPTED
     return code if isinstance(code, int) else 0
+
+
+def _say_warning(  # noqa: PLR0917 - as Python calls it
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """What concerns the user in the form of our other remarks, the rest as Python has it."""
+    from gpudev.cli.spelling import spell
+    from gpudev.client.versions import OutdatedClient
+
+    if issubclass(category, OutdatedClient):
+        say(spell(f"Warning: {message}"))
+    else:
+        _SHOW_WARNING(message, category, filename, lineno, file, line)
 
 
 def _missing(error: ModuleNotFoundError) -> ClientError:

@@ -1,19 +1,20 @@
-"""Showing what happens while one waits: a line that changes on a terminal, plain lines elsewhere."""
+"""Showing what happens while one waits: lines that move on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
+import itertools
+import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from gpudev.cli.output import say
+from gpudev.cli.render.picture import Picture, format_picture
+from gpudev.cli.terminal.canvas import Canvas
 
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.status import Status
-
-
-WAITING = "Waiting"
+_TICK_SECONDS = 0.1
 
 
 class Progress(Protocol):
@@ -21,7 +22,7 @@ class Progress(Protocol):
         """Something happened; it stays to be read."""
         ...
 
-    def update(self, line: str) -> None:
+    def show(self, picture: Picture) -> None:
         """How things stand at the moment; the next one takes its place."""
         ...
 
@@ -33,29 +34,71 @@ class PlainProgress:
         self._last = ""
 
     def tell(self, line: str) -> None:
-        self.update(line)
+        self._say(line)
 
-    def update(self, line: str) -> None:
+    def show(self, picture: Picture) -> None:
+        if picture.plain:
+            self._say(picture.plain)
+
+    def _say(self, line: str) -> None:
         if line != self._last:
             say(line)
             self._last = line
 
 
 class LiveProgress:
-    """A spinner with the present state, and above it what has happened."""
+    """The present state with its seconds running, and above it what has happened.
 
-    def __init__(self, console: Console, status: Status) -> None:
-        self._console = console
-        self._status = status
+    All drawing is done by a thread, at each tick and whenever there is news: the one that waits for the
+    server has no time for it, and Ctrl-C, which ends its waiting anywhere, never ends half a drawing. It
+    also finds out by itself that the window has another size.
+    """
+
+    def __init__(self, canvas: Canvas) -> None:
+        self._canvas = canvas
+        self._picture = Picture("Waiting")
+        self._since = time.monotonic()
+        self._told: list[str] = []
+        self._lock = threading.Lock()
+        self._news = threading.Event()
+        self._is_over = False
+        self._drawer = threading.Thread(target=self._draw_until_over, daemon=True)
+
+    def start(self) -> None:
+        self._drawer.start()
+
+    def stop(self) -> None:
+        self._is_over = True
+        self._news.set()
+        self._drawer.join()
 
     def tell(self, line: str) -> None:
-        self._console.print(line)
-        self._status.update(WAITING)
+        """Drawn together with what comes next, so that the old picture is not seen below the news."""
+        with self._lock:
+            self._told.append(line)
 
-    def update(self, line: str) -> None:
-        from rich.text import Text
+    def show(self, picture: Picture) -> None:
+        with self._lock:
+            if picture.title != self._picture.title:
+                self._since = time.monotonic()
+            self._picture = picture
+        self._news.set()
 
-        self._status.update(Text(line))
+    def _draw_until_over(self) -> None:
+        for frame in itertools.count():
+            self._news.wait(_TICK_SECONDS)
+            self._news.clear()
+            is_over = self._is_over
+            self._draw(frame)
+            if is_over:
+                self._canvas.close()
+                return
+
+    def _draw(self, frame: int) -> None:
+        with self._lock:
+            told, self._told = self._told, []
+            picture, seconds = self._picture, time.monotonic() - self._since
+        self._canvas.draw(format_picture(picture, seconds, frame), above=told)
 
 
 @contextmanager
@@ -63,8 +106,9 @@ def open_progress(*, live: bool) -> Iterator[Progress]:
     if not live:
         yield PlainProgress()
         return
-    from rich.console import Console
-
-    console = Console(stderr=True, highlight=False, markup=False)
-    with console.status(WAITING) as status:
-        yield LiveProgress(console, status)
+    progress = LiveProgress(Canvas(sys.stderr))
+    progress.start()
+    try:
+        yield progress
+    finally:
+        progress.stop()

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import sys
 
-from gpudev.client.config import Surroundings
+from gpudev.client.config import Surroundings, read_surroundings
 
 
 def can_ask() -> bool:
     """A person is there to answer. Questions go to stderr, answers come from stdin."""
-    return sys.stdin.isatty() and sys.stderr.isatty()
+    return sys.stdin.isatty() and sys.stderr.isatty() and not read_surroundings().is_automated
 
 
 def can_draw(surroundings: Surroundings) -> bool:
     """Progress may move on the screen; elsewhere it is written as plain lines."""
     return sys.stderr.isatty() and not surroundings.wants_plain_output
+
+
+def find_width() -> int | None:
+    """How wide a table may be; None where nobody looks at it, so that programs read whole lines."""
+    if not sys.stdout.isatty():
+        return None
+    import shutil
+
+    return shutil.get_terminal_size().columns

@@ -8,14 +8,14 @@ import shutil
 import sys
 from pathlib import Path
 
-_COMMAND = re.compile(r"(^|(?<=[:,] ))gpu-dev(?= [a-z])", re.MULTILINE)
+_COMMAND = re.compile(r"(^ *|(?<=[:,] ))gpu-dev(?= [a-z])", re.MULTILINE)
 """The program where a sentence tells to type it: at the start of a line, or after a colon or comma."""
 
 
 def spell(text: str) -> str:
     """The text with every `gpu-dev ...` command in it spelled so that it works as typed."""
     program = find_program()
-    return text if program == "gpu-dev" else _COMMAND.sub(lambda _: program, text)
+    return text if program == "gpu-dev" else _COMMAND.sub(lambda match: f"{match.group(1)}{program}", text)
 
 
 def find_program() -> str:

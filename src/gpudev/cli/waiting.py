@@ -3,36 +3,73 @@
 from __future__ import annotations
 
 from gpudev.cli.progress import Progress
-from gpudev.cli.render.progress import format_event, format_waiting
+from gpudev.cli.render.picture import Picture
+from gpudev.cli.render.progress import format_event, format_waiting, list_waiting
 from gpudev.cli.render.times import read_now
-from gpudev.client.errors import NotActive
+from gpudev.cli.stages import QUEUE, Stages, advance
+from gpudev.client.errors import NotActive, Unreachable
 from gpudev.client.session import ENDED, Client
 from gpudev.client.sse import PLACE_KIND
+from gpudev.client.stage_times import StageTimes
 from gpudev.wire.jobs import JobDetail, JobEvent
 
 UNTOLD = ("submitted", "queued")
 """The command has just said the first itself, and the second is told with its place in the queue."""
+PATIENCE_SECONDS = 3600.0
+"""How long a server that is gone is looked for: whoever waits in a queue may close the laptop meanwhile."""
 
 
-def wait_until_active(client: Client, reservation_id: str, progress: Progress, *, verbose: bool) -> JobDetail:
-    """Tell what happens, and in the queue the place there, looked up again at each heartbeat."""
-    is_queued = False
-    for event in client.events(reservation_id):
-        if event is not None:
-            is_queued = event.status == "queued"
-            if event.kind != PLACE_KIND and (verbose or event.kind not in UNTOLD):
-                progress.tell(format_event(event, read_now(), verbose=verbose))
-            if event.kind == "active":
-                break
-            _check_not_ended(event)
-        if is_queued:
-            _update_place(client.get(reservation_id), progress)
-    return client.get(reservation_id)
+class Wait:
+    """One wait for one reservation. It may be left and gone on with: what was told is not told again."""
 
+    def __init__(
+        self, client: Client, reservation_id: str, gpu_type: str, times: StageTimes, *, verbose: bool
+    ) -> None:
+        self.reservation_id = reservation_id
+        self._client = client
+        self._times = times
+        self._verbose = verbose
+        self._stages = Stages(gpu_type.lower())
+        self._last_number = 0
 
-def _update_place(job: JobDetail, progress: Progress) -> None:
-    if job.status == "queued":
-        progress.update(format_waiting(job, read_now()))
+    def until_active(self, progress: Progress) -> JobDetail:
+        """Tell what happens, and in the queue the place there, looked up again at each heartbeat."""
+
+        def lose(error: Unreachable) -> None:
+            progress.show(Picture("Looking for the server again", (error.message,), plain=error.message))
+
+        events = self._client.events(
+            self.reservation_id, after=self._last_number, patience=PATIENCE_SECONDS, on_loss=lose
+        )
+        for event in events:
+            if event is not None:
+                self._take(event, progress)
+                if event.kind == "active":
+                    break
+                _check_not_ended(event)
+            progress.show(self._picture())
+        self._times.remember(self._stages.passed)
+        return self._client.get(self.reservation_id)
+
+    def cancel(self) -> None:
+        self._client.cancel(self.reservation_id)
+
+    def _take(self, event: JobEvent, progress: Progress) -> None:
+        if event.kind == PLACE_KIND:
+            return
+        self._last_number = event.number
+        self._stages = advance(self._stages, event)
+        if self._verbose or event.kind not in UNTOLD:
+            progress.tell(format_event(event, read_now(), verbose=self._verbose))
+
+    def _picture(self) -> Picture:
+        stages = self._stages
+        if stages.current == QUEUE:
+            job = self._client.get(self.reservation_id)
+            if job.status == "queued":
+                now = read_now()
+                return Picture(stages.title, list_waiting(job, now), plain=format_waiting(job, now))
+        return Picture(stages.title, usual_seconds=self._times.find_usual(stages.current))
 
 
 def _check_not_ended(event: JobEvent) -> None:

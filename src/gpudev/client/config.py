@@ -1,17 +1,14 @@
 """Where the server is and where our files are. The only module of the client that reads the environment.
 
-The configuration is `gpu-dev/config.json` in the XDG configuration folder:
-
-    {"environment": "local",
-     "environments": {"local": {"api_url": "http://127.0.0.1:8321", "login_file": "/path/to/login"}}}
+The configuration is `gpu-dev/config.json` in the XDG configuration folder; `config_file` tells what is in it.
 
 The address is looked for in `GPU_DEV_API_URL`, then in the chosen environment, then in a plain `api_url`; the
-name at GitHub in `GPU_DEV_GITHUB_USER`, then in `github_user`.
+name at GitHub in `GPU_DEV_GITHUB_USER`, then in `github_user`; the region in `AWS_REGION`,
+`AWS_DEFAULT_REGION`, the chosen environment, a plain `region`, and last by the name of the environment.
 """
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -19,14 +16,23 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from gpudev.client.config_file import (
+    DEFAULT_ENVIRONMENT,
+    DEFAULT_REGIONS,
+    chosen_environment,
+    describe_environment,
+    read_config,
+    write_config,
+)
 from gpudev.client.errors import BrokenFile, Unreachable, Usage
-from gpudev.client.files import read_json_object, write_private
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
-DEFAULT_REGION = "us-east-2"
+CUSTOM = "custom"
+"""The environment of an address that no other one has."""
+DEFAULT_REGION = DEFAULT_REGIONS[DEFAULT_ENVIRONMENT]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +53,18 @@ class Surroundings:
     api_url: str | None = None
     wants_plain_output: bool = False
     """No colour and no moving lines: `NO_COLOR` or `CI` is set, or the terminal is a dumb one."""
-    aws: AwsPlace = AwsPlace()
+    is_automated: bool = False
+    """`CI` is set: whatever the terminal looks like, nobody sits there."""
+    region: str | None = None
+    """Of AWS; None leaves it to the configuration."""
+    sts_endpoint: str | None = None
     github_user: str | None = None
+    github_url: str = "https://github.com"
+    """Where the published keys of its users are."""
+
+    @property
+    def old_config_file(self) -> Path:
+        return self.home / ".gpu-dev-config"
 
     @property
     def state_dir(self) -> Path:
@@ -58,6 +74,10 @@ class Surroundings:
     @property
     def credentials_file(self) -> Path:
         return self.state_dir / "credentials"
+
+    @property
+    def stage_times_file(self) -> Path:
+        return self.state_dir / "stage-times.json"
 
     @property
     def ssh_dir(self) -> Path:
@@ -86,46 +106,65 @@ def read_surroundings(environ: Mapping[str, str] = os.environ) -> Surroundings:
         api_url=environ.get("GPU_DEV_API_URL") or None,
         wants_plain_output=bool(environ.get("NO_COLOR") or environ.get("CI"))
         or environ.get("TERM") == "dumb",
-        aws=AwsPlace(
-            region=environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION") or DEFAULT_REGION,
-            sts_endpoint=environ.get("AWS_ENDPOINT_URL_STS") or None,
-        ),
+        is_automated=bool(environ.get("CI")),
+        region=environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION") or None,
+        sts_endpoint=environ.get("AWS_ENDPOINT_URL_STS") or None,
         github_user=environ.get("GPU_DEV_GITHUB_USER") or None,
+        github_url=(environ.get("GPU_DEV_GITHUB_URL") or "https://github.com").rstrip("/"),
     )
 
 
 def find_target(surroundings: Surroundings) -> Target:
     """The server that the user means."""
-    content = read_json_object(surroundings.config_file)
+    content = read_settings(surroundings)
     kept = content.get("github_user")
     github_user = surroundings.github_user or (kept if isinstance(kept, str) else None)
-    return replace(_find_described(content, surroundings), aws=surroundings.aws, github_user=github_user)
+    found = _find_described(content, surroundings)
+    # An address given by hand says nothing of a region; the environment that is chosen does.
+    named = found.environment if found.environment != CUSTOM else chosen_environment(content) or CUSTOM
+    aws = AwsPlace(find_region(content, surroundings, named), surroundings.sts_endpoint)
+    return replace(found, aws=aws, github_user=github_user)
+
+
+def read_settings(surroundings: Surroundings) -> dict[str, Any]:
+    """What the configuration file says."""
+    return read_config(surroundings.config_file, surroundings.old_config_file)
+
+
+def find_region(content: Mapping[str, Any], surroundings: Surroundings, environment: str) -> str:
+    named = (describe_environment(content, environment).get("region"), content.get("region"))
+    kept = next((region for region in named if isinstance(region, str)), None)
+    return surroundings.region or kept or DEFAULT_REGIONS.get(environment, DEFAULT_REGION)
 
 
 def _find_described(content: Mapping[str, Any], surroundings: Surroundings) -> Target:
     targets = _list_environments(content, surroundings.config_file)
     if surroundings.api_url:
         return _target_at(normalise_url(surroundings.api_url), targets)
-    chosen = content.get("environment")
+    chosen = chosen_environment(content)
     if chosen in targets:
         return targets[chosen]
     if isinstance(content.get("api_url"), str):
-        return _target_at(normalise_url(content["api_url"]), targets)
+        plain = _target_at(normalise_url(content["api_url"]), targets)
+        return replace(plain, environment=chosen) if chosen and plain.environment == CUSTOM else plain
     if chosen is not None:
         raise BrokenFile(
-            f'The environment "{chosen}" is not described in {surroundings.config_file}.',
-            hint="Set GPU_DEV_API_URL, or run a server on this machine with: gpu-dev up",
+            f'The environment "{chosen}" has no address in {surroundings.config_file}.',
+            hint="Run a server on this machine with: gpu-dev up"
+            if chosen == "local"
+            else "Set its address with: gpu-dev config set api_url URL",
+            code="no_address",
         )
     raise Unreachable(
         "No gpu-dev server is configured.",
-        hint="Run one on this machine with: gpu-dev up. Or set GPU_DEV_API_URL to the address of one.",
+        hint="Run one on this machine with: gpu-dev up. Or say where one is with: gpu-dev setup",
         code="not_configured",
     )
 
 
 def find_local_state_dir(surroundings: Surroundings | None = None) -> Path | None:
     """The state folder of the server on this machine that the user's commands talk to, if they do."""
-    content = read_json_object((surroundings or read_surroundings()).config_file)
+    content = read_settings(surroundings or read_surroundings())
     environments = content.get("environments")
     local = environments.get("local") if isinstance(environments, dict) else None
     login_file = local.get("login_file") if isinstance(local, dict) else None
@@ -136,8 +175,8 @@ def write_environment(
     name: str, api_url: str, login_file: Path, surroundings: Surroundings | None = None
 ) -> str | None:
     """Describe an environment and choose it. Returns the one chosen before; everything else is kept."""
-    config_file = (surroundings or read_surroundings()).config_file
-    content = read_json_object(config_file)
+    here = surroundings or read_surroundings()
+    content = read_settings(here)
     before = content.get("environment")
     environments = content.get("environments")
     described = environments if isinstance(environments, dict) else {}
@@ -148,14 +187,13 @@ def write_environment(
         **described,
         name: {**entry, "api_url": normalise_url(api_url), "login_file": str(login_file)},
     }
-    write_private(config_file, json.dumps(content, indent=2) + "\n")
+    write_config(here.config_file, content)
     return before if isinstance(before, str) else None
 
 
 def write_github_user(github_user: str, surroundings: Surroundings) -> None:
     """Remember who the user is at GitHub; everything else is kept."""
-    content = {**read_json_object(surroundings.config_file), "github_user": github_user}
-    write_private(surroundings.config_file, json.dumps(content, indent=2) + "\n")
+    write_config(surroundings.config_file, {**read_settings(surroundings), "github_user": github_user})
 
 
 def normalise_url(url: str) -> str:
@@ -173,7 +211,12 @@ def _list_environments(content: Mapping[str, Any], config_file: Path) -> dict[st
     described = content.get("environments", {})
     if not isinstance(described, dict):
         raise BrokenFile(f'"environments" in {config_file} is not an object.', hint="Correct the file.")
-    return {name: _read_environment(name, entry, config_file) for name, entry in described.items()}
+    # One without an address may still have other settings; that it cannot be used is said when it is chosen.
+    return {
+        name: _read_environment(name, entry, config_file)
+        for name, entry in described.items()
+        if not isinstance(entry, dict) or "api_url" in entry
+    }
 
 
 def _read_environment(name: str, entry: object, config_file: Path) -> Target:
@@ -187,4 +230,4 @@ def _read_environment(name: str, entry: object, config_file: Path) -> Target:
 def _target_at(api_url: str, targets: Mapping[str, Target]) -> Target:
     """An address given by hand; if it is that of a known environment, its login goes with it."""
     known = (target for target in targets.values() if target.api_url == api_url)
-    return next(known, Target("custom", api_url))
+    return next(known, Target(CUSTOM, api_url))

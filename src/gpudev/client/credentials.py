@@ -22,6 +22,12 @@ class Credentials:
         entry = read_json_object(self.path).get(api_url)
         return _usable_key(entry, now) if isinstance(entry, dict) else None
 
+    def find_expiry(self, api_url: str) -> datetime | None:
+        """When the key for this server ends; None if there is none."""
+        entry = read_json_object(self.path).get(api_url)
+        expires_at = entry.get("expires_at") if isinstance(entry, dict) else None
+        return datetime.fromisoformat(expires_at) if isinstance(expires_at, str) else None
+
     def keep_key(self, api_url: str, api_key: str, expires_at: datetime) -> None:
         entry = {"api_key": api_key, "expires_at": expires_at.isoformat()}
         content = {**read_json_object(self.path), api_url: entry}

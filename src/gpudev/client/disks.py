@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar
 from urllib.parse import quote
 
 from gpudev.client.errors import ClientError, TimedOut
+from gpudev.client.interruption import pause
 from gpudev.wire.disks import (
     CloneDiskRequest,
     CreateDiskRequest,
@@ -91,7 +92,7 @@ class Disks:
     ) -> DiskInfo:
         """Wait until a requested action is over; `tell` hears how the disk stands meanwhile."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        pause = _FIRST_PAUSE
+        length = _FIRST_PAUSE
         while True:
             operation = self.get_operation(asked.disk_name, asked.operation_id)
             disk = self.get(operation.disk_name)
@@ -101,8 +102,8 @@ class Disks:
                 tell(disk)
             if deadline is not None and time.monotonic() >= deadline:
                 raise TimedOut(f'Disk "{disk.disk_name}" is not there yet.')
-            time.sleep(pause)
-            pause = min(_LONGEST_PAUSE, pause * 1.5)
+            pause(length)
+            length = min(_LONGEST_PAUSE, length * 1.5)
         if operation.status == "failed":
             raise ClientError(operation.error or f'The {operation.action} of "{disk.disk_name}" failed.')
         return disk

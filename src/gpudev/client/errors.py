@@ -13,14 +13,17 @@
     ├── TimedOut         the wait was longer than the caller allowed
     ├── Unreachable      no answer, or no address to ask
     ├── ServerFailed     an answer that is an error of the server's own (5xx), or that cannot be read
-    └── BrokenFile       a file of the user's configuration cannot be used
+    ├── Outdated         this client is too old for the server
+    ├── BrokenFile       a file of the user's configuration cannot be used
+    ├── CommandFailed    what was run on a dev server failed; it has the exit code and the output
+    ├── ConnectionLost   the SSH connection to a dev server failed: what runs there may run on
+    └── Interrupted      the caller did not want to wait any longer
 
 The server's sentence and hint are passed on as they are.
 """
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 
@@ -82,8 +85,29 @@ class ServerFailed(ClientError):
     default_code = "server_error"
 
 
+class Outdated(ClientError):
+    default_code = "client_too_old"
+
+
 class BrokenFile(ClientError):
     default_code = "broken_file"
+
+
+class CommandFailed(ClientError):
+    default_code = "command_failed"
+
+    def __init__(self, message: str, *, exit_code: int, output: str = "", hint: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.exit_code = exit_code
+        self.output = output
+
+
+class ConnectionLost(ClientError):
+    default_code = "connection_lost"
+
+
+class Interrupted(ClientError):
+    default_code = "interrupted"
 
 
 _BY_CODE: dict[str, type[ClientError]] = {"quota_exceeded": QuotaExceeded, "no_capacity": NoCapacity}
@@ -115,6 +139,8 @@ def error_of(status: int, body: bytes, retry_after: float | None = None) -> Clie
 
 def _parse(body: bytes) -> dict[str, Any]:
     """The error's JSON object; a proxy on the way may answer with something else, which says nothing."""
+    import json  # noqa: PLC0415 - the errors alone are loaded with every command, also by `--help`
+
     try:
         content = json.loads(body)
     except ValueError:

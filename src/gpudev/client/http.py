@@ -1,27 +1,31 @@
-"""HTTP/1.1 over one kept connection, with time limits and careful repeats.
+"""Requests over one kept connection, with time limits and careful repeats; `transport` speaks the HTTP.
 
 Only requests that may be repeated are: those that change nothing, those that do the same when done twice,
 and a submit that carries an `Idempotency-Key`. A server that says when to ask again (`Retry-After`) is asked
 then, if that is soon; the number of repeats is small in any case.
 
-Everything that can go wrong on the way is `Unreachable`; an answer with any status is a `Response`.
+Everything that can go wrong on the way is `Unreachable`; an answer with any status is a `Response`. The
+first answer also tells the server's version: one that this client is too old for is `Outdated`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import http.client
 import socket
-import ssl
+import threading
 import time
+import warnings
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Self
+from types import MappingProxyType
+from typing import NamedTuple, Self
 from urllib.parse import urlsplit
 
 from gpudev import __version__
 from gpudev.client.config import DEFAULT_PORTS, LOOPBACK_HOSTS
-from gpudev.client.errors import Unreachable
+from gpudev.client.errors import ClientError, Outdated, Unreachable
+from gpudev.client.interruption import stopped_by
+from gpudev.client.transport import Answer, BadAnswer, Connection, ConnectionEnded
+from gpudev.wire.versions import OLDEST_CLIENT_HEADER, VERSION_HEADER
 
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 30.0
@@ -31,19 +35,18 @@ LONGEST_PAUSE = 15.0
 TEMPORARY = frozenset({502, 503, 504})
 """Statuses that often pass: something on the way, or behind the server, is starting."""
 TOO_MANY_REQUESTS = 429
+BAD_REQUEST = 400
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     method: str
     path: str
     body: bytes | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = MappingProxyType({})
     may_repeat: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(NamedTuple):
     status: int
     body: bytes
     retry_after: float | None = None
@@ -51,13 +54,13 @@ class Response:
 
     @property
     def is_ok(self) -> bool:
-        return self.status < http.client.BAD_REQUEST
+        return self.status < BAD_REQUEST
 
 
 class Stream:
     """An answer that is read line by line as it comes."""
 
-    def __init__(self, server: Http, response: http.client.HTTPResponse) -> None:
+    def __init__(self, server: Http, response: Answer) -> None:
         self._server = server
         self._response = response
         self.status = response.status
@@ -73,20 +76,24 @@ class Stream:
 
     def _next_line(self) -> bytes:
         with self._server.translated_errors():
-            return self._response.readline()
+            return self._response.read_line()
 
 
 class Http:
-    """The connection to one server. Not for several threads at once."""
+    """The connection to one server. Threads may share it: they take turns, but for streams."""
 
-    def __init__(self, api_url: str) -> None:
+    def __init__(self, api_url: str, answer_seconds: float = ANSWER_SECONDS) -> None:
+        self._answer_seconds = answer_seconds
         parts = urlsplit(api_url)
         self._api_url = api_url
         self._scheme = parts.scheme
         self._host = parts.hostname or ""
         self._port = parts.port or DEFAULT_PORTS[parts.scheme]
         self._prefix = parts.path
-        self._kept: http.client.HTTPConnection | None = None
+        self._kept: Connection | None = None
+        self.server_version: str | None = None
+        """Known after the first answer of a server that tells it."""
+        self._turn = threading.Lock()
 
     def __enter__(self) -> Self:
         return self
@@ -105,7 +112,17 @@ class Http:
         host = f"[{self._host}]" if ":" in self._host else self._host
         return f"{host}:{self._port}"
 
+    @property
+    def _named_host(self) -> str:
+        """As the header wants it: without the port where it is the usual one."""
+        is_usual = self._port == DEFAULT_PORTS[self._scheme]
+        return self.authority.rpartition(":")[0] if is_usual else self.authority
+
     def send(self, request: Request) -> Response:
+        with self._turn:
+            return self._send(request)
+
+    def _send(self, request: Request) -> Response:
         # A kept connection may have been closed by the server meanwhile: then the first repeat is at once.
         first = (0.0,) if self._kept is not None else ()
         pauses = iter((*first, *REPEAT_PAUSES) if request.may_repeat else ())
@@ -128,19 +145,18 @@ class Http:
         with self.translated_errors():
             connection = self._connect()
         try:
-            connected = connection.sock
-            with self.translated_errors():
-                response = self._ask(connection, request)
-                connected.settimeout(silence_seconds)
-            yield Stream(self, response)
+            with stopped_by(connection.shut_down):
+                with self.translated_errors():
+                    response = self._ask(connection, request)
+                    connection.set_patience(silence_seconds)
+                yield Stream(self, response)
         finally:
             connection.close()
 
     def dial(self) -> socket.socket:
         """A connection of the caller's own, for what is not HTTP once it has begun."""
         with self.translated_errors():
-            connected: socket.socket = self._connect().sock
-        return connected
+            return self._connect().release()
 
     @property
     def prefix(self) -> str:
@@ -156,7 +172,7 @@ class Http:
     def translated_errors(self) -> Iterator[None]:
         try:
             yield
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, BadAnswer) as error:
             raise self._unreachable(error) from error
 
     def _attempt(self, request: Request) -> Response:
@@ -165,26 +181,45 @@ class Http:
                 if self._kept is None:
                     self._kept = self._connect()
                 response = _read(self._ask(self._kept, request))
-        except Unreachable:
+        except ClientError:  # the rest of an answer must not be taken for the next one
             self.close()
             raise
-        if self._kept.sock is None:  # the server asked for the connection to end with this answer
+        if not self._kept.is_open:  # the server asked for the connection to end with this answer
             self._kept = None
         return response
 
-    def _connect(self) -> http.client.HTTPConnection:
-        kind = http.client.HTTPSConnection if self._scheme == "https" else http.client.HTTPConnection
-        connection = kind(self._host, self._port, timeout=CONNECT_SECONDS)
-        connection.connect()
-        connection.sock.settimeout(ANSWER_SECONDS)
+    def _connect(self) -> Connection:
+        seconds = min(CONNECT_SECONDS, self._answer_seconds)
+        connection = Connection(self._scheme, self._host, self._port, seconds)
+        connection.set_patience(self._answer_seconds)
         return connection
 
-    def _ask(self, connection: http.client.HTTPConnection, request: Request) -> http.client.HTTPResponse:
-        headers = {"X-GPU-Dev-Client": __version__, "Accept": "application/json", **request.headers}
+    def _ask(self, connection: Connection, request: Request) -> Answer:
+        ours = {"Host": self._named_host, "X-GPU-Dev-Client": __version__, "Accept": "application/json"}
+        headers = {**ours, **request.headers}
         if request.body is not None:
             headers["Content-Type"] = "application/json"
-        connection.request(request.method, f"{self._prefix}{request.path}", request.body, headers)
-        return connection.getresponse()
+        answer = connection.ask(request.method, f"{self._prefix}{request.path}", headers, request.body)
+        if self.server_version is None:
+            self._meet(answer)
+        return answer
+
+    def _meet(self, answer: Answer) -> None:
+        version, oldest = answer.get_header(VERSION_HEADER), answer.get_header(OLDEST_CLIENT_HEADER)
+        if version is None:
+            return
+        self.server_version = version
+        if version == __version__:
+            return
+        # Late: nearly always the two are the same.
+        from gpudev.client.versions import UPGRADE, OutdatedClient, Verdict, judge  # noqa: PLC0415 - see above
+
+        verdict = judge(__version__, version, oldest or "")
+        words = f"This is gpu-dev {__version__}, and the server at {self._api_url} is {version}"
+        if verdict is Verdict.TOO_OLD:
+            raise Outdated(f"{words}, which needs {oldest} or newer.", hint=UPGRADE)
+        if verdict is Verdict.OLD:
+            warnings.warn(f"{words}. {UPGRADE}", OutdatedClient, stacklevel=2)
 
     def _unreachable(self, error: Exception) -> Unreachable:
         is_local = self._host in LOOPBACK_HOSTS
@@ -198,8 +233,8 @@ class Http:
         )
 
 
-def _read(answer: http.client.HTTPResponse) -> Response:
-    given = answer.getheader("Retry-After", "")
+def _read(answer: Answer) -> Response:
+    given = answer.get_header("Retry-After") or ""
     return Response(answer.status, answer.read(), float(given) if given.isdecimal() else None)
 
 
@@ -215,10 +250,10 @@ def _choose_pause(response: Response, planned: float | None) -> float | None:
 def _reason(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return "it took too long"
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not valid ({error.verify_message})"
-    if isinstance(error, http.client.RemoteDisconnected):
+    if isinstance(error, ConnectionEnded):
         return "it closed the connection"
+    if flaw := getattr(error, "verify_message", ""):  # of an `ssl` that only they load who need it
+        return f"its certificate is not valid ({flaw})"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror[0].lower() + error.strerror[1:]
     return str(error) or type(error).__name__

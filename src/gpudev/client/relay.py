@@ -10,7 +10,6 @@ import contextlib
 import os
 import select
 import socket
-import ssl
 import struct
 from collections import deque
 from collections.abc import Iterator
@@ -23,7 +22,6 @@ CHUNK = 128 * 1024
 
 _READABLE = select.POLLIN | select.POLLHUP | select.POLLERR
 _WRITABLE = select.POLLOUT | select.POLLHUP | select.POLLERR
-_WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
 class Relay:
@@ -31,6 +29,7 @@ class Relay:
 
     def __init__(self, connection: socket.socket, early: bytes, source: int, sink: int) -> None:
         self._connection = connection
+        self._would_block = _signs_of_waiting(connection)
         self._early = early
         self._source = source
         self._sink = sink
@@ -71,7 +70,7 @@ class Relay:
     @property
     def _has_decrypted(self) -> bool:
         """What TLS holds already is no longer seen by `poll`."""
-        return isinstance(self._connection, ssl.SSLSocket) and self._connection.pending() > 0
+        return bool(self._would_block[1:]) and self._connection.pending() > 0  # type: ignore[attr-defined]  # of TLS
 
     def _wanted(self) -> dict[int, int]:
         wanted = {self._connection.fileno(): 0}
@@ -116,7 +115,7 @@ class Relay:
             self._to_server = memoryview(self._replies.popleft())
         try:
             self._to_server = self._to_server[self._connection.send(self._to_server) :]
-        except _WOULD_BLOCK:
+        except self._would_block:
             return
         except OSError as error:
             raise _lost(error) from error
@@ -124,7 +123,7 @@ class Relay:
     def _receive(self) -> None:
         try:
             data = self._connection.recv(CHUNK)
-        except _WOULD_BLOCK:
+        except self._would_block:
             return
         except OSError as error:
             raise _lost(error) from error
@@ -172,6 +171,15 @@ class Relay:
             _end_file(self._sink)
         if self._sink_closed and self._source_ended:
             self._is_over = True
+
+
+def _signs_of_waiting(connection: socket.socket) -> tuple[type[OSError], ...]:
+    """By which a connection says that it would have to wait: TLS has signs of its own."""
+    if type(connection) is socket.socket:
+        return (BlockingIOError,)
+    import ssl  # noqa: PLC0415 - loaded already where there is TLS, and not wanted elsewhere
+
+    return (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
 def _check_end(payload: bytes) -> None:

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import itertools
 import os
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 from urllib.parse import quote, urlencode
 
 from gpudev.client import codec, sse
-from gpudev.client.admin import Admin
 from gpudev.client.config import Surroundings, Target, find_target, read_surroundings
 from gpudev.client.credentials import Credentials
-from gpudev.client.disks import Disks
 from gpudev.client.errors import ClientError, NotActive, TimedOut, error_of
 from gpudev.client.http import ANSWER_SECONDS, Http, Request, Response
-from gpudev.client.login import log_in
-from gpudev.wire.cluster import (
-    AvailabilityResponse,
-    ClusterStatus,
-    LoginResponse,
-    QueueResponse,
-    WhoAmI,
-)
+from gpudev.client.interruption import pause
 from gpudev.wire.jobs import (
     ActionResponse,
     ExtendRequest,
@@ -37,8 +30,14 @@ from gpudev.wire.jobs import (
     SubmitRequest,
     SubmitResponse,
 )
-from gpudev.wire.keys import KeyList, RevokedKey, RotatedKey
-from gpudev.wire.notifications import NotificationChoice, NotificationSettings, NotificationTest
+
+if TYPE_CHECKING:
+    from gpudev.client.admin import Admin
+    from gpudev.client.disks import Disks
+    from gpudev.wire.cluster import AvailabilityResponse, ClusterStatus, LoginResponse, QueueResponse, WhoAmI
+    from gpudev.wire.keys import KeyList, RevokedKey, RotatedKey
+    from gpudev.wire.notifications import NotificationSettings, NotificationTest
+    from gpudev.wire.queue import AccuracyResponse, PreviewResponse
 
 T = TypeVar("T")
 
@@ -51,14 +50,14 @@ _LOG_SILENCE_SECONDS = 24 * 3600.0
 class Client:
     """A session with one server. Logs in by itself, when needed, and again when the key has ended."""
 
-    def __init__(self, target: Target, surroundings: Surroundings) -> None:
+    def __init__(
+        self, target: Target, surroundings: Surroundings, *, answer_seconds: float = ANSWER_SECONDS
+    ) -> None:
         self.target = target
-        self._surroundings = surroundings
+        self.surroundings = surroundings
         self._credentials = Credentials(surroundings.credentials_file)
-        self._http = Http(target.api_url)
+        self._http = Http(target.api_url, answer_seconds)
         self._key: str | None = None
-        self.admin = Admin(self)
-        self.disks = Disks(self)
 
     def __enter__(self) -> Self:
         return self
@@ -66,9 +65,24 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @functools.cached_property
+    def admin(self) -> Admin:
+        """What admins may ask. Loaded when it is: a listing of one's own should not wait for it."""
+        from gpudev.client.admin import Admin
+
+        return Admin(self)
+
+    @functools.cached_property
+    def disks(self) -> Disks:
+        from gpudev.client.disks import Disks
+
+        return Disks(self)
+
     def log_in(self) -> LoginResponse:
         """Log in anew, whatever key there is, and keep the new one. Other calls do it when they must."""
-        answer = log_in(self._http, self.target, self._surroundings)
+        from gpudev.client.login import log_in
+
+        answer = log_in(self._http, self.target, self.surroundings)
         self._keep(answer.api_key, answer.expires_at)
         return answer
 
@@ -122,12 +136,12 @@ class Client:
     def wait_for_operation(self, operation_id: str, *, timeout: float = 60) -> OperationDetail:
         """Wait until a requested action is carried out. `ClientError` with its words if it failed."""
         deadline = time.monotonic() + timeout
-        pause = 0.05
+        length = 0.05
         while (operation := self.get_operation(operation_id)).status == "requested":
             if time.monotonic() > deadline:
                 raise TimedOut(f"The {operation.action} was not carried out in {timeout:g} seconds.")
-            time.sleep(pause)
-            pause = min(1.0, pause * 2)
+            pause(length)
+            length = min(1.0, length * 2)
         if operation.status == "failed":
             raise ClientError(operation.error or f"The {operation.action} failed.", code="operation_failed")
         return operation
@@ -136,46 +150,84 @@ class Client:
         return self._get(OperationDetail, f"/v1/operations/{quote(operation_id, safe='')}")
 
     def availability(self) -> AvailabilityResponse:
+        from gpudev.wire.cluster import AvailabilityResponse
+
         return self._get(AvailabilityResponse, "/v1/gpu/availability")
 
     def status(self) -> ClusterStatus:
+        from gpudev.wire.cluster import ClusterStatus
+
         return self._get(ClusterStatus, "/v1/cluster/status")
 
+    def preview(self, request: SubmitRequest) -> PreviewResponse:
+        """What would become of a request. It reserves nothing."""
+        from gpudev.wire.queue import PreviewResponse
+
+        return self._post(PreviewResponse, "/v1/jobs/preview", request)
+
+    def accuracy(self) -> AccuracyResponse:
+        """How good the forecasts of the queue were."""
+        from gpudev.wire.queue import AccuracyResponse
+
+        return self._get(AccuracyResponse, "/v1/queue/accuracy")
+
     def queue(self) -> QueueResponse:
+        from gpudev.wire.cluster import QueueResponse
+
         return self._get(QueueResponse, "/v1/queue")
 
     def whoami(self) -> WhoAmI:
+        from gpudev.wire.cluster import WhoAmI
+
         return self._get(WhoAmI, "/v1/me")
 
     def notifications(self) -> NotificationSettings:
+        from gpudev.wire.notifications import NotificationSettings
+
         return self._get(NotificationSettings, "/v1/me/notifications")
 
     def set_notifications(
         self, url: str | None, kind: str = "webhook", topics: Collection[str] = ()
     ) -> NotificationSettings:
         """Choose where one's own notifications go, and of what they are; no address is nowhere."""
+        from gpudev.wire.notifications import NotificationChoice, NotificationSettings
+
         body = codec.dumps(NotificationChoice(url=url, kind=kind, topics=sorted(topics))).encode()
         return self._call(NotificationSettings, Request("PUT", "/v1/me/notifications", body, may_repeat=True))
 
     def test_notifications(self) -> NotificationTest:
+        from gpudev.wire.notifications import NotificationTest
+
         return self._post(NotificationTest, "/v1/me/notifications/test")
 
     def list_keys(self) -> KeyList:
         """One's own API keys, newest first."""
+        from gpudev.wire.keys import KeyList
+
         return self.call(KeyList, "GET", "/v1/keys")
 
     def rotate_key(self) -> RotatedKey:
         """Replace the key that is in use, here and in the file that keeps it."""
+        from gpudev.wire.keys import RotatedKey
+
         answer = self.call(RotatedKey, "POST", "/v1/keys/rotate")
         self._keep(answer.api_key, answer.expires_at)
         return answer
 
     def revoke_key(self, prefix: str) -> RevokedKey:
         """End one of one's own keys, named by its first characters."""
+        from gpudev.wire.keys import RevokedKey
+
         return self.call(RevokedKey, "DELETE", f"/v1/keys/{quote(prefix, safe='')}")
 
     def events(
-        self, reservation: str, *, after: int = 0, timeout: float | None = None
+        self,
+        reservation: str,
+        *,
+        after: int = 0,
+        timeout: float | None = None,
+        patience: float = sse.PATIENCE_SECONDS,
+        on_loss: sse.Loss = sse.ignore_loss,
     ) -> Iterator[JobEvent | None]:
         """Every event of a reservation, then live ones; None is a heartbeat. See `sse.follow`."""
         path = f"{_job_path(reservation)}/events"
@@ -186,7 +238,16 @@ class Client:
             with self._stream(path, headers, silence_seconds) as lines:
                 yield lines
 
-        return sse.follow(connect, sse.Deadline(timeout), after)
+        deadline = sse.Deadline(timeout)
+        return sse.follow(connect, deadline, after, patience_seconds=patience, on_loss=on_loss)
+
+    def list_events(self, reservation: str) -> tuple[JobEvent, ...]:
+        """What has happened to a reservation until now."""
+        path = f"{_job_path(reservation)}/events?follow=false"
+        with self._stream(path, {}, ANSWER_SECONDS) as lines:
+            # A heartbeat means that the server goes on although it was told not to: the history is over.
+            told = itertools.takewhile(lambda data: data is not None, sse.parse(lines))
+            return tuple(codec.loads(JobEvent, data) for data in told if data is not None)
 
     def logs(self, reservation: str, *, tail: int | None = None, follow: bool = False) -> Iterator[str]:
         """What the dev server has written about itself, line by line."""
@@ -197,10 +258,20 @@ class Client:
             yield from lines
 
     def wait_until(
-        self, reservation: str, statuses: Collection[str], *, timeout: float | None = None
+        self,
+        reservation: str,
+        statuses: Collection[str],
+        *,
+        timeout: float | None = None,
+        tell: Callable[[JobEvent], None] | None = None,
     ) -> JobDetail:
-        """Wait for one of these statuses. `NotActive` if the reservation ends without having reached one."""
+        """Wait for one of these statuses; `tell` hears what happens meanwhile.
+
+        `NotActive` if the reservation ends without having reached one.
+        """
         for event in self.events(reservation, timeout=timeout):
+            if event is not None and tell is not None:
+                tell(event)
             if event is not None and event.status in statuses:
                 break
             if event is not None and event.status in ENDED:
@@ -274,10 +345,10 @@ class Client:
         self._key = api_key
 
 
-def connect(surroundings: Surroundings | None = None) -> Client:
+def connect(surroundings: Surroundings | None = None, *, answer_seconds: float = ANSWER_SECONDS) -> Client:
     """A client of the server that the user's configuration names."""
     here = surroundings or read_surroundings()
-    return Client(find_target(here), here)
+    return Client(find_target(here), here, answer_seconds=answer_seconds)
 
 
 def _job_path(reservation: str) -> str:

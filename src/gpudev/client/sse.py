@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 
 from gpudev.client import codec
 from gpudev.client.errors import TimedOut, Unreachable
+from gpudev.client.interruption import pause
 from gpudev.wire.jobs import JobEvent
 
 HEARTBEAT_SECONDS = 15.0
@@ -43,18 +44,33 @@ Connect = Callable[[int, float], AbstractContextManager[Iterable[str]]]
 """Opens the stream after the event of this number; gives up on a silence of so many seconds."""
 
 
-def follow(connect: Connect, deadline: Deadline, after: int = 0) -> Iterator[JobEvent | None]:
+Loss = Callable[[Unreachable], None]
+
+
+def ignore_loss(error: Unreachable) -> None:
+    """Who waits need not know that the connection was made anew."""
+
+
+def follow(
+    connect: Connect,
+    deadline: Deadline,
+    after: int = 0,
+    *,
+    patience_seconds: float = PATIENCE_SECONDS,
+    on_loss: Loss = ignore_loss,
+) -> Iterator[JobEvent | None]:
     """Every event after a number, once and in order, then live ones; moves in the queue in between.
 
     None is a heartbeat: still there, nothing new. Ends after the last event of all. Raises `TimedOut` at
-    the deadline, and `Unreachable` when the server stays away.
+    the deadline, and `Unreachable` when the server stays away for longer than the patience lasts; each time
+    that it cannot be reached before that is told to `on_loss`.
     """
     last = after
-    patience = Deadline(PATIENCE_SECONDS)
+    patience = Deadline(patience_seconds)
     while True:
         try:
             for event in _read_connection(connect, last, deadline):
-                patience = Deadline(PATIENCE_SECONDS)
+                patience = Deadline(patience_seconds)
                 if event is None or event.kind == PLACE_KIND:
                     yield event
                 elif event.number > last:
@@ -63,12 +79,13 @@ def follow(connect: Connect, deadline: Deadline, after: int = 0) -> Iterator[Job
                     if event.kind == LAST_KIND:
                         return
                 _check(deadline)
-        except Unreachable:
+        except Unreachable as error:
             _check(deadline)
             if patience.is_over:
                 raise
+            on_loss(error)
         _check(deadline)
-        time.sleep(deadline.at_most(RECONNECT_PAUSE))
+        pause(deadline.at_most(RECONNECT_PAUSE))
 
 
 def parse(lines: Iterable[str]) -> Iterator[str | None]:

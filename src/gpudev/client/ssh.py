@@ -1,9 +1,10 @@
 """The SSH configuration of a reservation: two small files, so that plain OpenSSH does the rest.
 
-`~/.gpu-dev/<id8>-sshconfig` makes `gpu-dev-<id8>` and the reservation's name hosts, and
+`~/.gpu-dev/<id8>-sshconfig` makes `gpu-dev-<id8>` and `gpu-dev-<name>` hosts, and
 `~/.gpu-dev/<id8>-known_hosts` holds the host keys that the server told us. Checking is strict: nobody is
 ever asked about a host key. Where there are several nodes, the others are hosts with their rank after both
-names.
+names. The name alone is no host: once the files are included in the user's own configuration, it could be
+that of a machine of the user's.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from gpudev.client.files import write_private
 from gpudev.wire.jobs import JobDetail, JobNode
 
 ID8_LENGTH = 8
+PREFIX = "gpu-dev-"
 LOGIN = "dev"
 OWNER_LINE = "# A reservation of "
 CONFIG_SUFFIX, KNOWN_HOSTS_SUFFIX = "-sshconfig", "-known_hosts"
@@ -50,7 +52,7 @@ def id8(reservation_id: str) -> str:
 
 
 def host_alias(reservation_id: str, rank: int = 0) -> str:
-    return _ranked(f"gpu-dev-{id8(reservation_id)}", rank)
+    return _ranked(f"{PREFIX}{id8(reservation_id)}", rank)
 
 
 def _ranked(name: str, rank: int) -> str:
@@ -109,7 +111,7 @@ def list_hosts(job: JobDetail) -> tuple[Host, ...]:
         Host(
             rank=rank,
             alias=host_alias(job.job_id, rank),
-            name=_ranked(job.name, rank),
+            name=_ranked(f"{PREFIX}{job.name}", rank),
             address=node.node_ip,
             port=node.node_port,
             host_keys=tuple(node.ssh_host_keys or ()),

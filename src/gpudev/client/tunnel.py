@@ -57,7 +57,6 @@ def _ask(proxy: Http, path: str, authorisation: str) -> Tunnel | _Refusal:
     connection = proxy.dial()
     try:
         with proxy.translated_errors():
-            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             connection.sendall(upgrade.request(path, headers))
             head, rest = _read_head(connection)
             if head.status != SWITCHING_PROTOCOLS:
@@ -83,7 +82,7 @@ def _read_head(connection: socket.socket) -> tuple[Head, bytes]:
 
 
 def _read_refusal(connection: socket.socket, head: Head, received: bytes) -> bytes:
-    length = head.headers.get("Content-Length", "")
+    length = head.headers.get("content-length", "")
     wanted = min(int(length), _LONGEST_REFUSAL) if length.isdecimal() else 0
     while len(received) < wanted and (data := connection.recv(4096)):
         received += data

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import http.client
-import io
 import os
 import struct
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 from gpudev.client.errors import ServerFailed
 
@@ -37,16 +35,14 @@ class Opcode(IntEnum):
     PONG = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(NamedTuple):
     """A whole frame of words or control, or a piece of the bytes."""
 
     opcode: Opcode
     payload: bytes | memoryview
 
 
-@dataclass(frozen=True, slots=True)
-class Upgrade:
+class Upgrade(NamedTuple):
     """A request for a WebSocket, and how to know that the answer is one to it."""
 
     nonce: str
@@ -70,13 +66,12 @@ class Upgrade:
     def check(self, headers: Mapping[str, str]) -> None:
         digest = hashlib.sha1(self.nonce.encode() + _ACCEPT_SUFFIX, usedforsecurity=False).digest()
         expected = (base64.b64encode(digest).decode(), self.subprotocol)
-        if (headers.get("Sec-Websocket-Accept"), headers.get("Sec-Websocket-Protocol")) != expected:
+        if (headers.get("sec-websocket-accept"), headers.get("sec-websocket-protocol")) != expected:
             raise ServerFailed("What answers at the address of the SSH proxy is something else.")
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
-    """The head of an HTTP answer, the names of its headers written `Like-This`."""
+class Head(NamedTuple):
+    """The head of an HTTP answer, the names of its headers in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -87,8 +82,8 @@ class Head:
         words = first.split(None, 2)
         if len(words) < 2 or not words[0].startswith(b"HTTP/1.") or not words[1].isdigit():  # noqa: PLR2004
             raise ServerFailed("What answers at the address of the SSH proxy does not speak HTTP.")
-        headers = http.client.parse_headers(io.BytesIO(rest + END_OF_HEAD))
-        return cls(int(words[1]), {name.title(): text for name, text in headers.items()})
+        pairs = (line.partition(":") for line in rest.decode("latin-1").split("\r\n"))
+        return cls(int(words[1]), {name.strip().lower(): value.strip() for name, _, value in pairs})
 
 
 def make_frame(opcode: Opcode, payload: bytes) -> bytes:

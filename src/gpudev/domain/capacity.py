@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -92,6 +93,32 @@ def count_free_slots(
             if holder.holds_room and (holder.id, node) not in shown and node in free:
                 free[node] -= gpu_type.slots_for(holder.gpus_per_node)
     return free
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRoom:
+    """What a node in service has for reservations."""
+
+    name: NodeName
+    slots: int
+    foreign: int = 0
+    """Slots that others than reservations have taken; they come back at no known time."""
+
+
+def measure_rooms(
+    nodes: Iterable[Node], gpu_type: GpuType, holders: Iterable[Reservation], shown: Collection[Held]
+) -> tuple[NodeRoom, ...]:
+    """The nodes of a type in service. What is taken there by no reservation that is shown is foreign."""
+    known: Counter[NodeName] = Counter()
+    for holder in holders:
+        for node in holder.nodes:
+            if (holder.id, node) in shown and holder.holds_room:
+                known[node] += gpu_type.slots_for(holder.gpus_per_node)
+    return tuple(
+        NodeRoom(node.name, node.slots, max(0, node.slots - node.free_slots - known[node.name]))
+        for node in nodes
+        if node.gpu_type == gpu_type.name and node.is_schedulable
+    )
 
 
 def measure_availability(

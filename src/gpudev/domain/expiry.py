@@ -5,12 +5,13 @@ How long a request may wait is in `waiting`, and how much longer a reservation m
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from gpudev.domain.errors import Invalid
 from gpudev.domain.reasons import Reason
 from gpudev.domain.reservation import Reservation
+from gpudev.domain.schedule.grid import Grid
 
 MIN_DURATION = timedelta(minutes=5)
 MAX_DURATION = timedelta(hours=24)
@@ -40,6 +41,10 @@ class TimePolicy:
     """How soon a server that starts or stops is looked at again, should every hint of it be lost."""
     safety_net: timedelta = timedelta(minutes=5)
     """However quiet things are, a reservation that is not cleaned up is looked at this often."""
+    start_allowance: timedelta = timedelta(seconds=60)
+    """How long a start takes, in the plan: what is reserved begins to count only when the server answers."""
+    grid: Grid = field(default_factory=Grid)
+    """The steps in which promises are made."""
 
 
 def duration_of(hours: float) -> timedelta:
@@ -71,8 +76,14 @@ def room_is_free_at(reservation: Reservation, now: datetime, policy: TimePolicy)
     """
     if reservation.is_ended:
         return now
-    ends = reservation.expires_at or (reservation.placed_at or now) + reservation.duration
+    starts = max(now, (reservation.placed_at or now) + policy.start_allowance)
+    ends = reservation.expires_at or starts + reservation.duration
     return max(now, ends + policy.grace)
+
+
+def count_steps(duration: timedelta, policy: TimePolicy) -> int:
+    """How long the plan keeps room for so long a reservation: with its start, and the grace after its end."""
+    return policy.grid.count(policy.start_allowance + duration + policy.grace)
 
 
 def ends_at(reservation: Reservation, policy: TimePolicy) -> datetime | None:

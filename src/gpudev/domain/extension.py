@@ -7,7 +7,7 @@ reservation to the longest length there is, counted from its activation.
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from gpudev.domain.errors import Conflict, Invalid
 from gpudev.domain.expiry import TimePolicy
@@ -53,6 +53,22 @@ def extend(reservation: Reservation, length: timedelta, policy: TimePolicy) -> R
         raise _too_long(reservation, left, policy)
     return replace(
         reservation, expires_at=reservation.expires_at + length, warned_minutes=None, extension_error=""
+    )
+
+
+def check_promises(after: Reservation, extended_by: timedelta, stays_until: datetime | None) -> None:
+    """Refuse an extension into time that others were promised, with the longest that is left."""
+    end = after.expires_at
+    if end is None or stays_until is None or end <= stays_until:
+        return
+    left = max(timedelta(), stays_until - (end - extended_by))
+    raise Conflict(
+        f"Reservation {after.id8} can be extended by {in_words(left)} at most: "
+        f"its GPUs are promised to somebody from {stays_until:%Y-%m-%d %H:%M} UTC on.",
+        hint=f"For example: gpu-dev extend {after.id8} {left // _MINUTE}m"
+        if left >= _MINUTE
+        else "Reserve again, and see before when that would start: gpu-dev reserve --dry-run",
+        code="promised_to_others",
     )
 
 

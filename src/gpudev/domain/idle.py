@@ -78,7 +78,7 @@ def combine(members: Sequence[Usage]) -> Usage:
 class Verdict:
     is_idle: bool
     words: str
-    """The signals that decide, with their figures."""
+    """The signals with their figures, first the one that decides."""
 
 
 def judge(usage: Usage, policy: IdlePolicy) -> Verdict:
@@ -88,8 +88,9 @@ def judge(usage: Usage, policy: IdlePolicy) -> Verdict:
         if signal not in usage.signals:
             return Verdict(is_idle=False, words=f"{signal} is not known")
         if usage.signals[signal] > policy.limits[signal]:
-            return Verdict(is_idle=False, words=_in_words(signal, usage))
-    return Verdict(is_idle=True, words=", ".join(_in_words(signal, usage) for signal in asked))
+            others = [other for other in asked if other in usage.signals and other is not signal]
+            return Verdict(is_idle=False, words=_list_in_words((signal, *others), usage))
+    return Verdict(is_idle=True, words=_list_in_words(asked, usage))
 
 
 def find_idle_since(before: datetime | None, usage: Usage, verdict: Verdict) -> datetime | None:
@@ -137,6 +138,10 @@ _UNITS = {
     Signal.JUPYTER: "{:.0f} Jupyter connections",
     Signal.CPU: "{:.2f} CPU cores busy",
 }
+
+
+def _list_in_words(signals: Sequence[Signal], usage: Usage) -> str:
+    return ", ".join(_in_words(signal, usage) for signal in signals)
 
 
 def _in_words(signal: Signal, usage: Usage) -> str:

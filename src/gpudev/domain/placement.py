@@ -1,20 +1,10 @@
-"""Where a request goes: the fullest nodes that fit, so that whole nodes stay free, and a ready address."""
+"""Which ready address a server gets; on which nodes it goes is decided by the plan, see `schedule`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from gpudev.domain.names import NodeName, ReservationId, id8
-
-
-def choose_nodes(free_slots: Mapping[NodeName, int], wanted: int, count: int = 1) -> tuple[NodeName, ...]:
-    """So many nodes with room for `wanted` each, or none at all: a gang is placed as a whole.
-
-    Those with the least free room that still fit; the name breaks ties, so equal inputs agree. A gang wants
-    all slots of its nodes, so that only nodes that are free as a whole fit it.
-    """
-    fitting = sorted((free, name) for name, free in free_slots.items() if free >= wanted)
-    return tuple(name for _, name in fitting[:count]) if len(fitting) >= count else ()
+from gpudev.domain.names import ReservationId, id8
 
 
 def choose_port_slot(free: Sequence[str], reservation_id: ReservationId) -> str:

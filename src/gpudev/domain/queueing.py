@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from gpudev.domain.names import ReservationId
+from gpudev.domain.eta import LikelyStart
+from gpudev.domain.names import NodeName, ReservationId
 from gpudev.domain.reasons import Reason
 from gpudev.domain.reservation import Reservation
 
@@ -20,6 +21,14 @@ class QueuePlace:
     estimated_start_at: datetime | None
     reason: Reason
     detail: str
+    planned_nodes: tuple[NodeName, ...] = ()
+    """Where room is kept for it from its start on."""
+    likely: LikelyStart | None = None
+    """When it will probably start; None where too little is known."""
+
+    @property
+    def likely_start(self) -> tuple[datetime, datetime] | None:
+        return (self.likely.earliest, self.likely.latest) if self.likely else None
 
 
 def in_order(waiting: Iterable[Reservation]) -> tuple[Reservation, ...]:
@@ -28,10 +37,17 @@ def in_order(waiting: Iterable[Reservation]) -> tuple[Reservation, ...]:
 
 
 def has_moved(reservation: Reservation, place: QueuePlace) -> bool:
-    stored = (
-        reservation.queue_position,
-        reservation.estimated_start_at,
-        reservation.reason,
-        reservation.detail,
+    return place_of(reservation) != place_of(place)
+
+
+def place_of(told: Reservation | QueuePlace) -> tuple[object, ...]:
+    """What of a place is stored and shown."""
+    position = told.position if isinstance(told, QueuePlace) else told.queue_position
+    return (
+        position,
+        told.estimated_start_at,
+        told.planned_nodes,
+        told.likely_start,
+        told.reason,
+        told.detail,
     )
-    return stored != (place.position, place.estimated_start_at, place.reason, place.detail)

@@ -14,6 +14,7 @@ class Reason(StrEnum):
     WAITING_FOR_CAPACITY = "waiting_for_capacity"
     WAITING_IN_LINE = "waiting_in_line"
     NO_NODES = "no_nodes"
+    BOOKED = "booked"
     DISK_BUSY = "disk_busy"
     PLACEMENT_LOST = "placement_lost"
     TIME_IS_UP = "time_is_up"
@@ -54,6 +55,10 @@ EXPLANATIONS: Mapping[Reason, Explanation] = MappingProxyType(
         Reason.NO_NODES: Explanation(
             "No node of this type that could hold it is in service.",
             "Choose another type from: gpu-dev avail",
+        ),
+        Reason.BOOKED: Explanation(
+            "It is booked for a later time.",
+            "It starts by itself then.",
         ),
         Reason.DISK_BUSY: Explanation(
             "Its disk is still being given back by an earlier reservation.",

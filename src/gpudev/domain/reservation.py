@@ -28,6 +28,8 @@ class EventKind(StrEnum):
     WARNING = "warning"
     """Something that the user of a running server should know; or that it is over."""
     REQUEUED = "requeued"
+    REPLANNED = "replanned"
+    """It starts later than it was promised, and is told why."""
     ACTIVE = "active"
     WARNED = "warned"
     EXTENDED = "extended"
@@ -95,6 +97,13 @@ class Reservation:
     """The ready address that goes with the placement; see `ports.cluster.Snapshot`."""
     queue_position: int | None = None
     estimated_start_at: datetime | None = None
+    """While it waits: when it starts at the latest, by the plan. Failures aside, it moves earlier only."""
+    planned_nodes: tuple[NodeName, ...] = ()
+    """While it waits: where the plan keeps room for it from then on."""
+    likely_start: tuple[datetime, datetime] | None = None
+    """While it waits: the window in which it will probably start; None where too little is known."""
+    start_at: datetime | None = None
+    """Booked for this time: it does not start before."""
     last_queue_update: datetime | None = None
     placed_at: datetime | None = None
     launched_at: datetime | None = None
@@ -212,6 +221,8 @@ def place(
         progress_at=None,
         queue_position=None,
         estimated_start_at=None,
+        planned_nodes=(),
+        likely_start=None,
     )
 
 
@@ -225,6 +236,8 @@ def activate(reservation: Reservation, members: tuple[Member, ...], now: datetim
         members=members,
         launched_at=now,
         expires_at=now + reservation.duration,
+        # In a home of its own stands nothing; on a disk there may be what its last user was told.
+        told_notices=() if reservation.disk_id is None else None,
     )
 
 
@@ -239,6 +252,8 @@ def end(
         detail=detail or EXPLANATIONS[reason].sentence,
         queue_position=None,
         estimated_start_at=None,
+        planned_nodes=(),
+        likely_start=None,
         ended_at=now,
         cancelled_at=now if status is Status.CANCELLED else None,
     )

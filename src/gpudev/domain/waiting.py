@@ -27,7 +27,9 @@ def becomes_stale_at(reservation: Reservation, policy: TimePolicy) -> datetime:
 
 
 def waits_too_long_at(reservation: Reservation, policy: TimePolicy) -> datetime:
-    return reservation.created_at + policy.queue_limit
+    """Counted from the time that it was promised or booked, where it has one."""
+    known = (reservation.created_at, reservation.start_at, reservation.estimated_start_at)
+    return max(moment for moment in known if moment is not None) + policy.queue_limit
 
 
 def find_end_of_wait(reservation: Reservation, now: datetime, policy: TimePolicy) -> Reason | None:

@@ -57,10 +57,11 @@ class Cluster(Protocol):
         """The present view, from memory: no I/O, no waiting."""
         ...
 
-    async def find_server(self, reservation_id: ReservationId) -> ObservedServer | None:
+    async def find_server(self, reservation_id: ReservationId, node_count: int = 1) -> ObservedServer | None:
         """A fresh read of one server, past any cache; None only if the cluster says that there is none.
 
-        A member that is not in the answer is gone, by the cluster's own word.
+        `node_count` is how many members it may have. One that is not in the answer is gone, by the cluster's
+        own word.
         """
         ...
 

@@ -12,9 +12,10 @@ from datetime import datetime, timedelta
 from typing import NewType, Protocol
 
 from gpudev.domain.audit import AuditEntry
-from gpudev.domain.capacity import Availability
+from gpudev.domain.capacity import Availability, NodeRoom
 from gpudev.domain.catalogue import GpuType
 from gpudev.domain.disk import DEFAULT_SIZE_GB, DiskId
+from gpudev.domain.eta import Habits
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import OperationId, ReservationId, UserId
 from gpudev.domain.operations import (
@@ -293,6 +294,10 @@ class AdmissionTransaction(Protocol):
         """All that wait, and all that hold room."""
         ...
 
+    async def read_habits(self, since: datetime) -> Habits:
+        """How long those of this type waited who started since then."""
+        ...
+
     async def list_port_slots(self) -> frozenset[str]:
         """The ready addresses that reservations of any type have."""
         ...
@@ -306,6 +311,10 @@ class AdmissionTransaction(Protocol):
 
         A placement takes the reservation's disk as well, or does not happen.
         """
+        ...
+
+    async def set_rooms(self, rooms: Sequence[NodeRoom]) -> None:
+        """Keep which nodes are in service, for those who ask what would be; see `ports.forecasts`."""
         ...
 
     async def set_queue_places(self, places: Sequence[QueuePlace], now: datetime) -> None: ...

@@ -25,6 +25,28 @@ class TimeSettings(BaseSettings):
     """How long a start may show nothing new before it is given up, in minutes."""
     max_queue_hours: float = Field(48, validation_alias="MAX_QUEUE_HOURS", gt=0)
     """How long a request may wait before it is cancelled, in hours."""
+    start_allowance_seconds: float = Field(60, validation_alias="GPU_DEV_START_ALLOWANCE_SECONDS", ge=0)
+    """How long the plan of the queue reckons with for the start of a server, in seconds. Starts that take
+    longer make those late who were promised the room after it."""
+    extensions_beat_queue: bool = Field(False, validation_alias="GPU_DEV_EXTENSIONS_BEAT_QUEUE")
+    """Whether an extension may take time that somebody who waits was promised. Those are told then."""
+    plan_step_seconds: float = Field(300, validation_alias="GPU_DEV_PLAN_STEP_SECONDS", ge=1, le=3600)
+    """The queue promises times that are whole multiples of this, in seconds."""
+
+    @property
+    def start_allowance(self) -> timedelta:
+        return timedelta(seconds=self.start_allowance_seconds)
+
+    @property
+    def plan_step(self) -> timedelta:
+        return timedelta(seconds=self.plan_step_seconds)
+
+    lease_seconds: int = Field(30, validation_alias="GPU_DEV_LEASE_SECONDS", ge=2, le=600)
+    """How long a reservation that a controller was working on waits for it when it has died, in seconds."""
+
+    @property
+    def lease(self) -> timedelta:
+        return timedelta(seconds=self.lease_seconds)
 
     @property
     def grace(self) -> timedelta:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
+from gpudev.wire.message import message
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@message
 class UserDetail:
     user_id: int
     """Number of the user."""
@@ -22,13 +23,13 @@ class UserDetail:
     """When a key of the user was last used, to the minute or so."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class UserList:
     users: list[UserDetail]
     """Everybody, by name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class UserChanged:
     username: str
     """Name of the user."""
@@ -38,7 +39,7 @@ class UserChanged:
     """What was done."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class AuditEntryDetail:
     entry_id: int
     """Number of the entry."""
@@ -58,7 +59,7 @@ class AuditEntryDetail:
     """More, in words."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class AuditPage:
     entries: list[AuditEntryDetail]
     """Newest first."""
@@ -66,7 +67,7 @@ class AuditPage:
     """Send it as `before` for the next page; left out on the last one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class AuditFinding:
     """Something in the audit log that is not as it was sealed."""
 
@@ -80,7 +81,7 @@ class AuditFinding:
     """The seal, where it is about one."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class AuditVerification:
     is_intact: bool
     """Nothing was found."""
@@ -98,7 +99,7 @@ class AuditVerification:
     """Its hash, hexadecimal."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DiskDrift:
     """How the rows of disks and their storage differ."""
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 
+from gpudev.wire.message import message
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@message
 class TypeAvailability:
     gpu_type: str
     """Name of the type."""
@@ -30,7 +32,7 @@ class TypeAvailability:
     """For a new request of one GPU; left out when one is free now or when no node is in service."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class AvailabilityResponse:
     availability: dict[str, TypeAvailability]
     """Each type that is on offer, by name."""
@@ -38,7 +40,7 @@ class AvailabilityResponse:
     """When this was read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class QueueEntry:
     """A reservation that waits. What it is called and why it waits is told to its owner alone."""
 
@@ -57,7 +59,11 @@ class QueueEntry:
     position: int | None = None
     """Place in the queue of its type, from 1; left out while it is pending."""
     estimated_start_at: datetime | None = None
-    """When it is expected to start; left out when that is not known."""
+    """When it starts at the latest; left out when that is not known."""
+    likely_start: list[datetime] | None = None
+    """From when to when it will probably start; left out where too little is known."""
+    start_at: datetime | None = None
+    """The time that it is booked for."""
     estimated_wait_minutes: int | None = None
     """The same, counted from now."""
     job_id: str | None = None
@@ -70,17 +76,17 @@ class QueueEntry:
     """Why one's own waits, in words that name what is in the way."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class QueueResponse:
     queue: dict[str, list[QueueEntry]]
-    """Who waits for each type, in the order in which they start; types that nobody waits for are left out."""
+    """Who waits for each type, in the order in which they came; types that nobody waits for are left out."""
     total: int
     """How many wait in all."""
     timestamp: datetime
     """When this was read."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class ClusterStatus:
     total_gpus: int
     """GPUs in service, of all types."""
@@ -106,7 +112,7 @@ class ClusterStatus:
     """What a user should know of this cluster: simulated GPUs, dev servers without isolation."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class LocalLoginRequest:
     """Proof that the caller can read the server owner's login file, without sending what is in it.
 
@@ -123,7 +129,7 @@ class LocalLoginRequest:
     """The hexadecimal HMAC-SHA256."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class LoginResponse:
     api_key: str
     """The key, to be sent as `Authorization: Bearer <api key>`. It is shown once."""
@@ -143,7 +149,7 @@ class LoginResponse:
     """Who one is at GitHub, where the server looks at that."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class WhoAmI:
     user_id: int
     """Number of the user."""
@@ -155,7 +161,7 @@ class WhoAmI:
     """Who one is by the word of AWS, where one logs in by AWS."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class Health:
     status: str
     """healthy or unhealthy."""
@@ -167,7 +173,7 @@ class Health:
     """When this was found."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class ErrorBody:
     """Every error but 422, whose `detail` is a list."""
 
@@ -179,7 +185,7 @@ class ErrorBody:
     """What to do about it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class FieldProblem:
     loc: list[str | int]
     """Where: `body`, `query` or `header`, then the name of the field."""
@@ -189,7 +195,7 @@ class FieldProblem:
     """The same as a constant."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class ValidationErrorBody:
     """A request that does not fit the schema."""
 

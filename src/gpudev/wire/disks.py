@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
+from gpudev.wire.message import message
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@message
 class CreateDiskRequest:
     disk_name: str
     """`[A-Za-z0-9_-]{1,50}`, unique among one's disks that are not deleted."""
@@ -14,31 +15,31 @@ class CreateDiskRequest:
     """10 to 10000. Left out: 100."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class RenameDiskRequest:
     new_name: str
     """What it is called from now on."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class CloneDiskRequest:
     new_name: str
     """Name of the copy."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class GrowDiskRequest:
     size_gb: int
     """More than it has."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class RestoreDiskRequest:
     new_name: str | None = None
     """What it is called from now on. Left out: as before."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DiskInfo:
     """A disk as its owner sees it. What is not known is left out of the JSON, never null."""
 
@@ -76,7 +77,7 @@ class DiskInfo:
     """What keeps it from going on."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DiskList:
     disks: list[DiskInfo]
     """By name."""
@@ -84,7 +85,7 @@ class DiskList:
     """How many there are."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DiskActionResponse:
     """A requested action; follow it at `/v1/disks/{name}/operations/{operation_id}`."""
 
@@ -100,7 +101,7 @@ class DiskActionResponse:
     """When it was requested."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class RenamedDisk:
     message: str
     """What was done."""
@@ -114,7 +115,7 @@ class RenamedDisk:
     """What is still to be done; it is done by itself."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DiskContent:
     disk_name: str
     """The disk."""
@@ -126,7 +127,7 @@ class DiskContent:
     """When the snapshot was made that it is of."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class SnapshotInfo:
     snapshot_id: str
     """As the storage calls it."""
@@ -140,7 +141,7 @@ class SnapshotInfo:
     """How much of it the files take."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class SnapshotList:
     snapshots: list[SnapshotInfo]
     """The newest first."""
@@ -148,7 +149,7 @@ class SnapshotList:
     """How many there are."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class DiskOperationDetail:
     operation_id: str
     """Id of the operation."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
+from gpudev.wire.message import message
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@message
 class StsRequest:
     """A POST of GetCallerIdentity to STS, signed on the client: no secret ever leaves it.
 
@@ -25,7 +26,7 @@ class StsRequest:
     """What is posted."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class GitHubProof:
     """A challenge of `POST /v1/auth/github-challenge`, signed with an SSH key of the GitHub user.
 
@@ -40,7 +41,7 @@ class GitHubProof:
     """From `-----BEGIN SSH SIGNATURE-----` to `-----END SSH SIGNATURE-----`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class SignedLogin:
     sts_request: StsRequest
     """The signed request, which the server passes on to STS."""
@@ -48,7 +49,7 @@ class SignedLogin:
     """After a 403 `github_proof_needed` or `github_proof_expired`. Ignored where GitHub is not asked."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class GitHubChallengeRequest:
     sts_request: StsRequest
     """Who asks: a signed request as for a login, another one each time."""
@@ -56,7 +57,7 @@ class GitHubChallengeRequest:
     """Who one claims to be at GitHub; left out, the one of before."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class GitHubChallenge:
     """Something to sign. It is good for one try, of who asked for it."""
 

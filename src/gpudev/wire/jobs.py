@@ -5,11 +5,13 @@ The text under a field is its description in the OpenAPI document.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 
+from gpudev.wire.message import message
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@message
 class SubmitRequest:
     """What is asked for. A field with nothing behind it yet is refused with `not_supported_yet`."""
 
@@ -49,7 +51,8 @@ class SubmitRequest:
     command: str | None = None
     """Run this once after the start. Not supported yet."""
     start_at: datetime | None = None
-    """Book for a later time. Not supported yet."""
+    """Book for this time, at most 30 days ahead: it starts then, rounded up to five minutes, or is refused
+    with the nearest time that makes nobody late. Left out: as soon as there is room."""
     ssh_public_keys: list[str] = field(default_factory=list)
     """Keys that may log in, each as in a `.pub` file: ed25519, rsa, ecdsa or sk-, at most 100."""
     github_user: str | None = None
@@ -58,7 +61,7 @@ class SubmitRequest:
     """Version of the client; left out: the one in `X-GPU-Dev-Client`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class SubmitRequest03:
     """The form of clients of version 0.3: most of what is asked for is in `env_vars`.
 
@@ -80,7 +83,7 @@ class SubmitRequest03:
     """The disk that becomes the home, made if there is none of that name; `none` for none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class SubmitResponse:
     job_id: str
     """Id of the reservation."""
@@ -98,7 +101,7 @@ class SubmitResponse:
     """What of the request was not looked at."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class JobNode:
     """One node of a reservation that has several."""
 
@@ -118,7 +121,7 @@ class JobNode:
     """Lines for a known_hosts file."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class JobDetail:
     """A reservation as its owner sees it. What is not known is left out of the JSON, never null."""
 
@@ -184,7 +187,11 @@ class JobDetail:
     estimated_wait_minutes: int | None = None
     """The same as `estimated_start_at`, counted from now."""
     estimated_start_at: datetime | None = None
-    """When it is expected to start, while it waits."""
+    """While it waits: when it starts at the latest. Failures aside, this moves earlier only."""
+    likely_start: list[datetime] | None = None
+    """While it waits: from when to when it will probably start, by what was learned of others."""
+    start_at: datetime | None = None
+    """The time that it is booked for."""
     reason: str | None = None
     """Why it is where it is, as a constant."""
     failure_reason: str | None = None
@@ -207,7 +214,7 @@ class JobDetail:
     """Version of the client that asked for it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class JobList:
     jobs: list[JobDetail]
     """This page of them, newest first."""
@@ -219,13 +226,13 @@ class JobList:
     """How many come before this page."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class ExtendRequest:
     extension_hours: float
     """By how many hours, counted from the present end; more than 0."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class KeepRequest:
     hours: float
     """For how long, from now; more than 0 and at most 48."""
@@ -233,7 +240,7 @@ class KeepRequest:
     """Why it is to be kept although nobody uses it; it is shown in its events."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class UsagePoint:
     """The means of a stretch of time. What was not measured is left out."""
 
@@ -249,7 +256,7 @@ class UsagePoint:
     """CPU cores that were busy."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class JobUsage:
     job_id: str
     """Id of the reservation."""
@@ -259,7 +266,7 @@ class JobUsage:
     """Stretches of equal length, the oldest first; one of which nothing is known is left out."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class ActionResponse:
     """A requested action; follow it at `/v1/operations/{operation_id}`."""
 
@@ -275,7 +282,7 @@ class ActionResponse:
     """By which its outcome can be asked for."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class OperationDetail:
     operation_id: str
     """Id of the operation."""
@@ -291,7 +298,7 @@ class OperationDetail:
     """When it was done or failed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class JobEvent:
     """One Server-Sent Event of `/v1/jobs/{id}/events`; its number is the SSE id."""
 

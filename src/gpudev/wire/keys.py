@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
+from gpudev.wire.message import message
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@message
 class RotatedKey:
     """A new key. The one that asked for it goes on working for a moment."""
 
@@ -22,7 +23,7 @@ class RotatedKey:
     """When the key ends."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class KeyInfo:
     key_prefix: str
     """The first 8 characters, by which a key is named; the rest is not kept anywhere."""
@@ -38,13 +39,13 @@ class KeyInfo:
     """When it was last used, to the minute or so."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class KeyList:
     keys: list[KeyInfo]
     """The newest 100, newest first."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class RevokedKey:
     key_prefix: str
     """The key that has ended."""

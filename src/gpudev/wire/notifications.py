@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from gpudev.wire.message import message
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class NotificationChoice:
     url: str | None = None
     """Where to send them; left out or null: nowhere. Only hosts that the operator allows."""
@@ -15,7 +17,7 @@ class NotificationChoice:
     """Of what: starts, warnings, ends, failures, queue. None given: of all."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class NotificationSettings:
     topics: list[str]
     """Of what one wants to hear; empty if nothing is set."""
@@ -29,7 +31,7 @@ class NotificationSettings:
     """By which a webhook can check who sent it; told only when it is set."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class NotificationTest:
     message: str
     """That a test is on its way."""

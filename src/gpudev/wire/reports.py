@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
+from gpudev.wire.message import message
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@message
 class UsageRow:
     key: str
     """The user, the GPU type or the day (UTC)."""
@@ -24,7 +25,7 @@ class UsageRow:
     """By the prices that the operator has set."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@message
 class UsageTable:
     begin: datetime
     """Where the span begins."""

@@ -91,6 +91,8 @@ TABLE = {
     "GET /v1/gpu/availability": Row(),
     "GET /v1/cluster/status": Row(),
     "GET /v1/queue": Row(),
+    "GET /v1/queue/accuracy": Row(),
+    "POST /v1/jobs/preview": Row(body=JOB),
     "POST /v1/jobs/submit": Row(body=JOB),
     "GET /v1/jobs": Row(),
     "GET /v1/jobs/{job_id}": Row(stranger=404),

@@ -170,6 +170,18 @@ def test_events_come_as_they_happen_and_resume_where_one_left_off(
         assert read_event(stream)["id"] == "2"
 
 
+def test_the_history_ends_where_the_present_begins_if_one_does_not_follow(
+    ada: Person, module_database: str
+) -> None:
+    job_id = ada.submit().json["job_id"]
+    asyncio.run(_place(module_database, job_id))
+    for last, numbers in [("0", ["1", "2"]), ("1", ["2"])]:
+        answer = ada.call("GET", f"/v1/jobs/{job_id}/events?follow=false", Last_Event_ID=last)
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        told = answer.text.splitlines()
+        assert [line.removeprefix("id: ") for line in told if line.startswith("id: ")] == numbers
+
+
 @pytest.mark.parametrize("last", ["99999999999", "-1", "x", "1.5", "0x1"])
 def test_an_impossible_last_event_starts_from_the_beginning(
     ada: Person, api_server: ApiServer, last: str

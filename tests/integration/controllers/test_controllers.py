@@ -3,84 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from gpudev.adapters.local.sandbox.isolation import Isolation
-from gpudev.bootstrap.clusters import Backends
-from gpudev.bootstrap.controller import make_controllers
-from gpudev.bootstrap.disks import open_local_volumes
-from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE, GpuType
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import OperationId, ReservationId
 from gpudev.domain.operations import OperationKind, OperationStatus
 from gpudev.domain.reasons import Reason
-from gpudev.domain.reservation import EventKind, Reservation
-from gpudev.ports.cluster import Cluster
-from gpudev.ports.users import User
-from gpudev.settings import Settings
-from gpudev.settings.servers import LocalSettings
+from tests.support.controlled_world import World, eventually, working_controllers
 from tests.support.local_cluster import open_cluster
 from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
 
 pytestmark = pytest.mark.anyio
 
 GRACE = timedelta(seconds=120)
+LATER = NOON + timedelta(seconds=1)
 OPERATION = OperationId("11111111-1111-4111-8111-111111111111")
 UNKNOWN = GpuType("z9", "z9.metal", 4, 8, 32)
-
-
-@dataclass(slots=True)
-class MovableClock:
-    time: datetime = NOON
-
-    def now(self) -> datetime:
-        return self.time
-
-
-@dataclass(frozen=True, slots=True)
-class World:
-    stores: Stores
-    cluster: Cluster
-    clock: MovableClock = field(default_factory=MovableClock)
-
-    async def user(self) -> User:
-        return await self.stores.users.upsert("ada")
-
-    async def get(self, reservation: Reservation) -> Reservation:
-        return await self.stores.reservations.get(reservation.id)
-
-    async def until(self, reservation: Reservation, test: Callable[[Reservation], bool]) -> Reservation:
-        """Wait until the reservation is as wanted."""
-
-        async def is_so() -> bool:
-            return test(await self.get(reservation))
-
-        await _eventually(is_so)
-        return await self.get(reservation)
-
-    async def active(self, reservation: Reservation) -> Reservation:
-        return await self.until(reservation, lambda now: now.status is Status.ACTIVE)
-
-    async def move_to(self, time: datetime, reservation: Reservation) -> None:
-        """The clock moves, and the reservation gets its turn: real timers know nothing of this clock."""
-        self.clock.time = time
-        await self.stores.database.execute("SELECT pg_notify('gpu_dev_turn', $1)", reservation.id)
-
-    async def kinds(self, reservation: Reservation) -> list[EventKind]:
-        return [stored.event.kind for stored in await self.stores.reservations.list_events(reservation.id, 0)]
-
-
-async def _eventually(condition: Callable[[], Awaitable[bool]], seconds: float = 20) -> None:
-    async with asyncio.timeout(seconds):
-        while not await condition():  # noqa: ASYNC110 - what it waits for is in the database
-            await asyncio.sleep(0.01)
 
 
 @pytest.fixture
@@ -89,21 +33,6 @@ async def idle_world(database: str, tmp_path: Path) -> AsyncIterator[World]:
     async with open_test_stores(database) as stores, open_cluster(tmp_path, Isolation.NONE) as cluster:
         await stores.gpu_types.sync((*DEFAULT_CATALOGUE.types, UNKNOWN))
         yield World(stores, cluster)
-
-
-@asynccontextmanager
-async def working_controllers(world: World, state_dir: Path) -> AsyncIterator[None]:
-    settings = Settings(local=LocalSettings().model_copy(update={"state_dir": state_dir, "fleet": "test"}))
-    stores, cluster, clock = world.stores, world.cluster, world.clock
-    async with open_local_volumes(state_dir, clock) as volumes:
-        backends = Backends(cluster, volumes)
-        controllers, _ = make_controllers(settings, stores, backends, DEFAULT_CATALOGUE, clock)
-        running = asyncio.create_task(controllers.run())
-        try:
-            yield
-        finally:
-            controllers.stop()
-            await running
 
 
 @pytest.fixture
@@ -139,11 +68,33 @@ async def test_the_queue_moves_when_room_comes_back(world: World) -> None:
     waiting = await submit(world.stores, make_reservation(user, gpu_count=2))
     queued = await world.until(waiting, lambda now: now.queue_position is not None)
     assert (queued.status, queued.queue_position) == (Status.QUEUED, 1)
-    assert queued.estimated_start_at == NOON + timedelta(hours=1) + GRACE
+    assert queued.estimated_start_at == NOON + timedelta(hours=1, minutes=5), (
+        "the end and its grace, on the grid"
+    )
     await world.stores.operations.request(OPERATION, holders[0], OperationKind.CANCEL, NOON)
     started = await world.active(waiting)
     assert started.node is not None
     assert (await world.stores.operations.get(OPERATION, user.user_id)).status is OperationStatus.DONE
+
+
+async def test_a_later_request_moves_nobody_who_was_promised_a_time(
+    world: World,
+) -> None:
+    """Two nodes of four GPUs: one is full for an hour, the other has two free."""
+    user = await world.user()
+    for count in (4, 2):
+        await world.active(await submit(world.stores, make_reservation(user, gpu_count=count)))
+    large = await submit(world.stores, make_reservation(user, gpu_count=4))
+    promised = await world.until(large, lambda now: now.estimated_start_at is not None)
+    assert len(promised.planned_nodes) == 1
+    long = timedelta(hours=20)
+    small = await submit(world.stores, make_reservation(user, gpu_count=2, duration=long, created_at=LATER))
+    await world.until(small, lambda now: now.queue_position == 2 or now.status is not Status.PENDING)
+    again = await world.get(large)
+    assert (again.estimated_start_at, again.planned_nodes) == (
+        promised.estimated_start_at,
+        promised.planned_nodes,
+    )
 
 
 async def test_cancelling_one_who_waits_moves_up_those_behind(world: World) -> None:
@@ -186,7 +137,7 @@ async def test_messages_are_archived_with_their_turns(world: World) -> None:
     async def is_empty() -> bool:
         return await world.stores.queue.count() == 0
 
-    await _eventually(is_empty)
+    await eventually(is_empty)
 
 
 async def test_what_is_due_is_found_without_any_hint(idle_world: World, tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ class Access:
         flags = (f"--namespace={namespace}", f"--duration={hours}h")
         token = self.kubectl("create", "token", service_account, *flags).strip()
         path = self.scratch / f"{namespace}-{service_account}.json"
-        return write_kubeconfig(path, self._endpoint(), token, namespace)
+        return write_kubeconfig(path, self.endpoint(), token, namespace)
 
     def set_gpus(self, node: str, count: int) -> None:
         """How many GPUs the node says that it has."""
@@ -104,7 +104,7 @@ class Access:
         """The node object alone; a kubelet that runs makes it again when it is restarted."""
         self.kubectl("delete", "node", node, "--wait=true")
 
-    def _endpoint(self) -> Endpoint:
+    def endpoint(self) -> Endpoint:
         view = self.kubectl("config", "view", "--raw", "--flatten", "--minify", "--output=json")
         cluster = json.loads(view)["clusters"][0]["cluster"]
         return Endpoint(cluster["server"], base64.b64decode(cluster["certificate-authority-data"]))

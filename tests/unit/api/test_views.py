@@ -33,7 +33,13 @@ class FewFacts:
 LATER = NOON + timedelta(hours=1)
 STATES: dict[Status, dict[str, Any]] = {
     Status.PENDING: {},
-    Status.QUEUED: {"reason": Reason.NO_NODES, "queue_position": 3, "estimated_start_at": LATER},
+    Status.QUEUED: {
+        "reason": Reason.NO_NODES,
+        "queue_position": 3,
+        "estimated_start_at": LATER,
+        "likely_start": (NOON, LATER),
+        "start_at": LATER,
+    },
     Status.PREPARING: {"members": (Member(NodeName("t4-0")),)},
     Status.ACTIVE: {
         "node_count": 2,

@@ -67,6 +67,7 @@ def plan_reservation(api: FakeApi, *kinds: str) -> None:
         for number, kind in enumerate(kinds, 1)
     ]
     api.on("POST", "/v1/jobs/submit", Reply(body=answer))
+    api.on("POST", "/v1/jobs/preview", Reply(body={"starts_now": True}))
     api.on("GET", f"/v1/jobs/{JOB_ID}/events", Reply(stream=as_sse(*events)))
     final = ACTIVE if "active" in kinds else A_JOB
     api.on("GET", f"/v1/jobs/{JOB_ID}", Reply(body=codec.encode(final)))

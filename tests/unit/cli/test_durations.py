@@ -7,7 +7,7 @@ from datetime import UTC, timedelta
 
 import pytest
 
-from gpudev.cli.durations import parse_hours
+from gpudev.cli.durations import parse_hours, parse_seconds
 from gpudev.cli.render.times import Now, format_moment, format_span
 from tests.support.wire_values import NOW
 
@@ -18,6 +18,11 @@ from tests.support.wire_values import NOW
 )
 def test_lengths_that_are_understood(text: str, hours: float) -> None:
     assert parse_hours(text) == pytest.approx(hours)
+
+
+@pytest.mark.parametrize("text, seconds", [("90", 90), ("0.5s", 0.5), ("10m", 600), ("1h30m", 5400)])
+def test_timeouts_that_are_understood(text: str, seconds: float) -> None:
+    assert parse_seconds(text) == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize("text", ["h", "2h30", "-2h", "soon", "2x", "1h-30m", "nan"])

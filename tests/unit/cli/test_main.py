@@ -61,7 +61,14 @@ def test_a_listing_imports_neither_rich_nor_asyncio(api: FakeApi, home: Path) ->
 
 def test_every_error_has_its_exit_code() -> None:
     kinds = {errors.ClientError, *errors.ClientError.__subclasses__()}
-    others = {errors.ClientError, errors.Conflict, errors.NotActive, errors.ServerFailed, errors.BrokenFile}
+    others = {
+        errors.ClientError,
+        errors.Conflict,
+        errors.NotActive,
+        errors.ServerFailed,
+        errors.BrokenFile,
+        errors.Outdated,
+    }
     assert kinds - others == EXIT_CODES.keys()
     assert {exit_code_of(kind("It failed.")) for kind in others} == {1}
 

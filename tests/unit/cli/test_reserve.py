@@ -97,8 +97,8 @@ def test_the_queue_is_told_with_position_start_and_reason(gpu_dev: GpuDev, api: 
         "GET", f"/v1/jobs/{JOB_ID}", Reply(body=first), Reply(body=later), Reply(body=codec.encode(ACTIVE))
     )
     err = gpu_dev(*RESERVE).err
-    assert "In the queue: position 2, starts about " in err
-    assert "In the queue: position 1, starts about " in err
+    assert "In the queue: position 2, starts by " in err
+    assert "In the queue: position 1, starts by " in err
     assert QUEUED.current_detailed_status is not None
     assert QUEUED.current_detailed_status in err
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gpudev.client.aws import find_sts, sign_login
-from gpudev.client.config import AwsPlace, read_surroundings
+from gpudev.client.config import AwsPlace, find_target, read_surroundings
 from gpudev.client.errors import LoginFailed, NotAllowed
 from gpudev.client.session import connect
 from tests.support.fake_api import FakeApi, Reply, login_answer
@@ -120,4 +120,5 @@ def test_a_missing_botocore_is_said_to_be_missing(monkeypatch: pytest.MonkeyPatc
     ],
 )
 def test_the_environment_says_which_sts_to_sign_for(environ: dict[str, str], url: str) -> None:
-    assert find_sts(read_surroundings({"HOME": "/nowhere", **environ}).aws) == url
+    here = read_surroundings({"HOME": "/nowhere", "GPU_DEV_API_URL": "https://gpu.example.org", **environ})
+    assert find_sts(find_target(here).aws) == url

@@ -128,10 +128,9 @@ def test_a_stopped_server_on_this_machine_can_be_started() -> None:
     assert caught.value.hint == "Start it with: gpu-dev up"
 
 
-def test_a_silent_server_is_not_waited_for_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "ANSWER_SECONDS", 0.05)
+def test_a_silent_server_is_not_waited_for_without_end() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        connection = Http(f"http://127.0.0.1:{silent.getsockname()[1]}")
+        connection = Http(f"http://127.0.0.1:{silent.getsockname()[1]}", answer_seconds=0.05)
         with pytest.raises(Unreachable, match="it took too long"):
             connection.send(POST)
 

@@ -6,6 +6,7 @@ import os
 import socket
 import struct
 import threading
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import cast
@@ -33,6 +34,9 @@ class Ends:
     thread: threading.Thread
     failures: list[ClientError]
     protocol: ServerProtocol = field(default_factory=lambda: ServerProtocol(state=OPEN, max_size=None))
+    """What the proxy sends; what it receives goes through another, since threads do both at once."""
+    receiving: ServerProtocol = field(default_factory=lambda: ServerProtocol(state=OPEN, max_size=None))
+    received: deque[Frame] = field(default_factory=deque)
 
     def send(self, data: bytes) -> None:
         self.protocol.send_binary(data)
@@ -44,12 +48,12 @@ class Ends:
 
     def receive(self) -> Frame:
         """The next frame that comes from the relay."""
-        while True:
-            for event in self.protocol.events_received():
-                return cast("Frame", event)
+        while not self.received:
             data = self.proxy.recv(MEBIBYTE)
             assert data, "the relay has ended"
-            self.protocol.receive_data(data)
+            self.receiving.receive_data(data)
+            self.received.extend(cast("list[Frame]", self.receiving.events_received()))
+        return self.received.popleft()
 
     def join(self) -> None:
         self.thread.join(DEADLINE_SECONDS)

@@ -75,10 +75,18 @@ def test_heartbeats_are_passed_on() -> None:
     assert follow(Connections(": still here\n\n" + as_sse(CLEANED))) == [None, CLEANED]
 
 
-def test_a_server_that_stays_away_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sse, "PATIENCE_SECONDS", 0.0)
+def test_a_server_that_stays_away_is_given_up() -> None:
+    gone = Connections(None)
     with pytest.raises(Unreachable):
-        follow(Connections(None))
+        list(sse.follow(gone.connect, sse.Deadline(None), patience_seconds=0.0))
+
+
+def test_who_waits_is_told_of_each_loss() -> None:
+    losses: list[Unreachable] = []
+    connections = Connections(as_sse(SUBMITTED), None, as_sse(CANCELLED, CLEANED))
+    told = list(sse.follow(connections.connect, sse.Deadline(None), on_loss=losses.append))
+    assert told == [SUBMITTED, CANCELLED, CLEANED]
+    assert [str(loss) for loss in losses] == ["gone"]
 
 
 def test_the_deadline_ends_the_wait() -> None:

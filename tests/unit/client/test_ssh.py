@@ -33,7 +33,7 @@ def resolve(config: Path, host: str) -> dict[str, str]:
     return dict(line.split(" ", 1) for line in answer.stdout.splitlines() if " " in line)
 
 
-@pytest.mark.parametrize("host", ["gpu-dev-7f3a91c2", "train"])
+@pytest.mark.parametrize("host", ["gpu-dev-7f3a91c2", "gpu-dev-train"])
 def test_openssh_reads_what_we_mean(surroundings: Surroundings, host: str) -> None:
     key = surroundings.state_dir / "id_ed25519"
     settings = resolve(ssh.write_config(surroundings, URL, ACTIVE, [key]), host)
@@ -45,7 +45,14 @@ def test_openssh_reads_what_we_mean(surroundings: Surroundings, host: str) -> No
     assert settings["identityfile"].replace("%%", "%") == str(key)
 
 
-@pytest.mark.parametrize("rank, host", [(0, "train"), (1, "gpu-dev-7f3a91c2-1"), (1, "train-1")])
+def test_the_name_alone_stays_free_for_a_machine_of_ones_own(surroundings: Surroundings) -> None:
+    settings = resolve(ssh.write_config(surroundings, URL, ACTIVE, ()), "train")
+    assert settings["hostname"] == "train"
+
+
+@pytest.mark.parametrize(
+    "rank, host", [(0, "gpu-dev-train"), (1, "gpu-dev-7f3a91c2-1"), (1, "gpu-dev-train-1")]
+)
 def test_every_node_of_a_gang_is_a_host(surroundings: Surroundings, rank: int, host: str) -> None:
     settings = resolve(ssh.write_config(surroundings, URL, GANG, ()), host)
     assert settings["port"] == str(30022 + rank)

@@ -10,6 +10,7 @@ import pytest
 from gpudev.domain.errors import Invalid
 from gpudev.domain.expiry import (
     check_duration,
+    count_steps,
     ends_at,
     find_due_warning,
     find_end_of_start,
@@ -65,9 +66,19 @@ def test_room_of_an_active_reservation_comes_back_after_its_grace() -> None:
     assert room_is_free_at(ACTIVE, NOW, POLICY) == NOW + HOUR + POLICY.grace
 
 
-def test_room_of_one_that_starts_comes_back_a_length_after_its_placement() -> None:
-    starting = make_reservation(status=Status.PREPARING, placed_at=NOW - MINUTE)
-    assert room_is_free_at(starting, NOW, POLICY) == NOW - MINUTE + HOUR + POLICY.grace
+@pytest.mark.parametrize(
+    "placed_ago, starts_in", [(timedelta(), MINUTE), (MINUTE, timedelta()), (HOUR, timedelta())]
+)
+def test_room_of_one_that_starts_comes_back_a_length_after_its_start(
+    placed_ago: timedelta, starts_in: timedelta
+) -> None:
+    """A minute is allowed for the start; one that takes longer cannot start before now."""
+    starting = make_reservation(status=Status.PREPARING, placed_at=NOW - placed_ago)
+    assert room_is_free_at(starting, NOW, POLICY) == NOW + starts_in + HOUR + POLICY.grace
+
+
+def test_the_plan_keeps_room_for_the_start_and_the_grace() -> None:
+    assert count_steps(HOUR, POLICY) == 13
 
 
 def test_overdue_room_is_expected_now_and_never_in_the_past() -> None:

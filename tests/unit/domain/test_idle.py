@@ -92,20 +92,23 @@ def test_idle_server_is_warned_with_the_signals_and_a_countdown_and_then_given_u
 
 
 @pytest.mark.parametrize(
-    "change",
+    "change, why",
     [
-        pytest.param({"idle_since": None}, id="it is used again"),
-        pytest.param({"idle_since": NOW - MINUTE}, id="it was used since the warning"),
-        pytest.param({"kept_until": NOW + HOUR}, id="it is kept"),
-        pytest.param({"usage_at": NOW - HOUR}, id="nothing is known any more"),
+        ({"idle_since": None, "idle_words": "GPU use 97%"}, "used again: GPU use 97%"),
+        ({"idle_since": NOW - MINUTE}, "it was used until"),
+        ({"kept_until": NOW + HOUR}, "it is kept until"),
+        ({"usage_at": NOW - HOUR}, "how it is used is not known"),
     ],
 )
-def test_warning_is_taken_back_and_nobody_is_ended(change: dict[str, object]) -> None:
+def test_warning_is_taken_back_with_the_reason_and_nobody_is_ended(
+    change: dict[str, object], why: str
+) -> None:
     warned = replace(IDLE, idle_warned_at=NOW - HOUR, idle_warning="Nobody uses it.", **change)  # type: ignore[arg-type]
     assert not is_given_up(warned, NOW, POLICY)
     [record] = plan_idleness(warned, NOW, POLICY)
     assert isinstance(record, Record)
     assert record.event.kind is EventKind.IDLE_OVER
+    assert why in record.event.message
     assert (record.after.idle_warned_at, record.after.idle_warning) == (None, "")
 
 

@@ -78,3 +78,13 @@ def test_nobody_waits_longer_than_the_limit_however_fresh_the_place() -> None:
     asked = make_reservation(status=Status.QUEUED, created_at=NOW - 48 * HOUR, last_queue_update=NOW)
     assert find_end_of_wait(asked, NOW, POLICY) is Reason.QUEUED_TOO_LONG
     assert find_end_of_wait(asked, NOW - timedelta(seconds=1), POLICY) is None
+
+
+@pytest.mark.parametrize("field", ["start_at", "estimated_start_at"])
+def test_one_that_has_a_time_is_waited_for_from_then_on(field: str) -> None:
+    limit = POLICY.queue_limit
+    asked = make_reservation(
+        status=Status.QUEUED, created_at=NOW - 2 * limit, last_queue_update=NOW, **{field: NOW - limit + HOUR}
+    )
+    assert find_end_of_wait(asked, NOW, POLICY) is None
+    assert find_end_of_wait(asked, NOW + HOUR, POLICY) is Reason.QUEUED_TOO_LONG

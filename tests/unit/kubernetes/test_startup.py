@@ -172,3 +172,23 @@ def test_the_use_is_told_as_far_as_it_is_known(folder: Path, tmp_path: Path) -> 
     path = f"{programs}:{os.environ['PATH']}"
     said = run(folder, "usage.sh", GPU_DEV_PROC=str(tmp_path), GPU_DEV_CGROUP=str(tmp_path), PATH=path)
     assert said.decode().splitlines() == ["ssh 2", "cpu 12.50 2000000000", "gpu 40 20 80"]
+
+
+@pytest.mark.parametrize(
+    "name, text",
+    [
+        ("memory.events", "low 0\noom 7\noom_kill 3\noom_group_kill 1\n"),
+        ("memory/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n"),
+    ],
+    ids=["second generation of cgroups", "first"],
+)
+def test_what_was_ended_for_want_of_memory_is_told(
+    folder: Path, tmp_path: Path, name: str, text: str
+) -> None:
+    (tmp_path / "uptime").write_text("12.50 3.00\n")
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text(text)
+    said = run(
+        folder, "usage.sh", GPU_DEV_PROC=str(tmp_path), GPU_DEV_CGROUP=str(tmp_path), PATH="/usr/bin:/bin"
+    )
+    assert "oom 3" in said.decode().splitlines()

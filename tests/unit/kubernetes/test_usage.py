@@ -10,8 +10,8 @@ from tests.support.kubernetes_values import NOON
 
 
 def test_every_line_is_read() -> None:
-    look = read_look("ssh 2\ncpu 100.5 3000000000\ngpu 40 20 80\ngpu 7 0 80\n")
-    assert look == Look(2, CpuTime(100.5, 3.0), ((40.0, 25.0), (7.0, 0.0)))
+    look = read_look("ssh 2\ncpu 100.5 3000000000\noom 4\ngpu 40 20 80\ngpu 7 0 80\n")
+    assert look == Look(2, CpuTime(100.5, 3.0), ((40.0, 25.0), (7.0, 0.0)), 4)
 
 
 @pytest.mark.parametrize("text", ["", "ssh\n", "ssh many\n", "cpu 1\n", "gpu [N/A] 1 2\n", "other 1\n"])

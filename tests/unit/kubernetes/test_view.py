@@ -40,6 +40,7 @@ class World:
     now: datetime = NOON
     told: list[ClusterChange] = field(default_factory=list)
     looks: list[tuple[datetime, ReservationId]] = field(default_factory=list)
+    node_looks: list[tuple[datetime, NodeName]] = field(default_factory=list)
     view: View = field(init=False)
 
     def __post_init__(self) -> None:
@@ -47,6 +48,7 @@ class World:
             now=lambda: self.now,
             tell=self.told.append,
             look_again=lambda moment, owner: self.looks.append((moment, owner)),
+            look_at_node_again=lambda moment, name: self.node_looks.append((moment, name)),
             pod_changed=lambda _owner: None,
         )
         self.view = View(NAMESPACE, DEFAULT_CATALOGUE, outside)
@@ -92,6 +94,7 @@ def make_foreign_pod(gpus: int, phase: str = "Running") -> Json:
 
 def test_a_node_has_what_nobody_has_taken(world: World) -> None:
     world.view.pods.put(make_foreign_pod(3))
+    assert CapacityChanged("h100") in world.told
     world.view.pods.put(make_own_pod(bound=False))
     assert (world.node.slots, world.node.free_slots) == (8, 3)
 
@@ -158,18 +161,67 @@ def test_the_same_again_is_told_to_nobody(world: World) -> None:
     assert world.told == []
 
 
-def test_a_change_of_room_is_told_once(world: World) -> None:
+def test_room_that_comes_back_is_told_once_and_room_that_was_given_is_not_told(world: World) -> None:
     world.view.pods.put(make_own_pod(bound=False))
+    assert world.node.free_slots < 8
+    assert CapacityChanged("h100") not in world.told
+    world.view.pods.drop(make_own_pod(bound=False))
     assert world.told.count(CapacityChanged("h100")) == 1
+    assert world.node.free_slots == 8
+
+
+def test_what_is_ended_for_want_of_memory_inside_is_counted_with_what_the_cluster_says(world: World) -> None:
+    world.view.pods.put(make_own_pod(running()))
+    pod = world.view.find_pod(make_spec().reservation_id)
+    assert pod is not None
+    world.view.note_ooms(pod, 0, NOON)
+    assert (world.server.oom_kills, world.server.last_oom_at) == (0, None)
+    world.view.note_ooms(pod, 2, NOON)
+    world.view.note_ooms(pod, 2, NOON + timedelta(minutes=1))
+    assert (world.server.oom_kills, world.server.last_oom_at) == (2, NOON)
+    ended = {"terminated": {"reason": "OOMKilled", "exitCode": 137, "finishedAt": at(60)}}
+    world.view.pods.put(make_own_pod(running(restarts=1, lastState=ended), version=2))
+    assert (world.server.oom_kills, world.server.last_oom_at) == (3, NOON + timedelta(minutes=1))
+
+
+def turn_away(world: World, uid: str) -> None:
+    """One more pod for which the scheduler finds no room."""
+    pod = make_own_pod(unschedulable(), bound=False)
+    pod["metadata"]["uid"] = uid
+    world.view.pods.put(pod)
+    world.now = max(moment for moment, _ in world.looks)
+    world.view.refresh_server(RESERVATION)
 
 
 def test_a_pod_that_the_scheduler_turns_away_becomes_unplaceable_and_takes_no_room(world: World) -> None:
-    world.view.pods.put(make_own_pod(unschedulable(), bound=False))
-    assert world.server.phase is ServerPhase.STARTING
-    ((moment, owner),) = set(world.looks)
-    world.now = moment
-    world.view.refresh_server(owner)
+    turn_away(world, "uid-1")
     assert world.server.phase is ServerPhase.UNPLACEABLE
+    assert world.node.free_slots == 1
+    ((until, name),) = world.node_looks
+    world.view.pods.drop(make_own_pod())
+    assert world.node.free_slots == 1, "it is tried again at once"
+    world.now, world.told[:] = until, []
+    world.view.refresh_node(name)
+    assert world.node.free_slots == 8
+    assert CapacityChanged("h100") in world.told
+
+
+def test_a_node_that_refuses_again_and_again_is_spared_ever_longer(world: World) -> None:
+    pauses = []
+    for number in range(9):
+        turn_away(world, f"uid-{number}")
+        pauses.append((world.node_looks[-1][0] - world.now).total_seconds())
+        pod = make_own_pod()
+        pod["metadata"]["uid"] = f"uid-{number}"
+        world.view.pods.drop(pod)
+    assert pauses == [5, 10, 20, 40, 80, 160, 300, 300, 300]
+
+
+def test_a_node_that_somebody_leaves_is_tried_again_at_once(world: World) -> None:
+    world.view.pods.put(make_foreign_pod(3))
+    turn_away(world, "uid-1")
+    assert world.node.free_slots == 1
+    world.view.pods.drop(make_foreign_pod(3))
     assert world.node.free_slots == 8
 
 

@@ -19,7 +19,11 @@ class AbsentCluster:
     def snapshot(self) -> Snapshot:
         _refuse()
 
-    async def find_server(self, reservation_id: ReservationId) -> ObservedServer | None:
+    async def find_server(
+        self,
+        reservation_id: ReservationId,
+        node_count: int = 1,  # noqa: ARG002 - they are all known here
+    ) -> ObservedServer | None:
         _refuse(reservation_id)
 
     async def create_server(self, spec: ServerSpec) -> None:

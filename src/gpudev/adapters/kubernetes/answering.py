@@ -1,8 +1,8 @@
 """Finding out that a dev server answers: by reading its SSH banner, as a user's client would.
 
 Asking begins when the pod has a node and goes on every few hundredths of a second, ever more slowly, until it
-answers. What counts is the address that users get. Where the controllers cannot reach it, the pod's own
-address is taken for it, a little later.
+answers; whenever the cluster has news of the pod, it begins anew. What counts is the address that users get.
+Where the controllers cannot reach it, the pod's own address is taken for it, a little later.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gpudev.adapters.kubernetes.facts import PodFacts
 from gpudev.adapters.kubernetes.manifests.pod import SSH_PORT
 from gpudev.domain.server import SshAddress
 
-_FIRST_PAUSE = 0.02
+_FIRST_PAUSE = 0.01
 _LONGEST_PAUSE = 0.5
 _GROWTH = 1.15
 _PATIENCE_WITH_NODE_PORT = 3.0
@@ -37,7 +37,7 @@ def addresses_of(pod: PodFacts, of_user: SshAddress | None) -> Addresses:
     return Addresses(of_user, SshAddress(pod.address, SSH_PORT) if pod.address else None)
 
 
-async def wait_for_answer(reach: Reach, look: Callable[[], Addresses]) -> None:
+async def wait_for_answer(reach: Reach, look: Callable[[], Addresses], news: asyncio.Event) -> None:
     """Return once it answers. `look` gives the addresses as far as they are known by now."""
     pause = _FIRST_PAUSE
     reached_pod_at: float | None = None
@@ -54,8 +54,17 @@ async def wait_for_answer(reach: Reach, look: Callable[[], Addresses]) -> None:
             reached_pod_at = reached_pod_at or clock()
             if clock() - reached_pod_at > _PATIENCE_WITH_NODE_PORT:
                 return
-        await asyncio.sleep(pause)
-        pause = min(_LONGEST_PAUSE, pause * _GROWTH)
+        pause = _FIRST_PAUSE if await _hear(news, pause) else min(_LONGEST_PAUSE, pause * _GROWTH)
+
+
+async def _hear(news: asyncio.Event, seconds: float) -> bool:
+    """Whether there is news within that time."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await news.wait()
+    heard = news.is_set()
+    news.clear()
+    return heard
 
 
 async def answers(address: SshAddress | None) -> bool:

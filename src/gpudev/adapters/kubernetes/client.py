@@ -12,7 +12,6 @@ import random
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import httpx2
 import orjson
@@ -34,6 +33,8 @@ _SILENCE_SECONDS = 100.0
 
 _UNAVAILABLE = frozenset({408, 429, 500, 502, 503, 504})
 _NOT_ALLOWED = frozenset({401, 403})
+_NO_ACCOUNT_YET = "error looking up service account"
+"""How the API refuses pods of a namespace that is so new that its own account is not there yet."""
 _BAD_REQUEST = 400
 _NOT_FOUND = 404
 _CONFLICT = 409
@@ -74,12 +75,12 @@ class KubernetesClient:
     async def find(self, kind: Kind, name: str) -> Json | None:
         """A fresh read; None only if the API itself says that there is none."""
         answer = await self._send("GET", f"{kind.path}/{name}")
-        return None if answer.status_code == _NOT_FOUND else _read(answer)
+        return None if _is_not_found(answer, kind, name) else _read(answer)
 
     async def create(self, kind: Kind, manifest: Json) -> Json:
         """`AlreadyExists` if the name is taken, perhaps by a try of ours whose answer was lost."""
         answer = await self._send("POST", kind.path, {"fieldManager": FIELD_MANAGER}, manifest)
-        if answer.status_code == _CONFLICT:
+        if answer.status_code == _CONFLICT and _status_of(answer).get("reason") == "AlreadyExists":
             raise AlreadyExists(manifest["metadata"]["name"])
         return _read(answer)
 
@@ -96,18 +97,13 @@ class KubernetesClient:
         if at_once:
             body["gracePeriodSeconds"] = 0
         answer = await self._send("DELETE", f"{kind.path}/{name}", content=body)
-        return None if answer.status_code in {_NOT_FOUND, _CONFLICT} else _read(answer)
+        is_another = answer.status_code == _CONFLICT and _status_of(answer).get("reason") == "Conflict"
+        return None if is_another or _is_not_found(answer, kind, name) else _read(answer)
 
     async def list_all(self, kind: Kind) -> tuple[list[Json], str]:
         """All objects, and the version of the collection from which a watch can go on."""
         answer = _read(await self._send("GET", kind.path))
-        return answer["items"], answer["metadata"]["resourceVersion"]
-
-    async def find_all(self, kind: Kind, labels: Mapping[str, str]) -> list[Json]:
-        """A fresh read of all objects with these labels."""
-        selector = ",".join(f"{name}={value}" for name, value in labels.items())
-        found: list[Json] = _read(await self._send("GET", kind.path, {"labelSelector": selector}))["items"]
-        return found
+        return _items_of(answer), answer["metadata"]["resourceVersion"]
 
     async def watch(self, kind: Kind, version: str) -> AsyncIterator[tuple[str, Json]]:
         """What happens from that version on, until the connection ends; `Expired` if it is too old."""
@@ -223,14 +219,53 @@ def _bad_kubeconfig(what: str) -> Invalid:
 
 def _read(answer: httpx2.Response) -> Json:
     _check(answer)
-    value: Json = orjson.loads(answer.content)
+    value = _json_of(answer)
+    if "metadata" not in value:
+        raise _unavailable("what it sent is no object")
     return value
+
+
+def _items_of(listing: Json) -> list[Json]:
+    if "items" not in listing:
+        raise _unavailable("what it sent is no list")
+    return listing["items"] or []
+
+
+def _is_not_found(answer: httpx2.Response, kind: Kind, name: str) -> bool:
+    """Whether the API itself says that there is no object of that name.
+
+    Any other 404 is from something in between, or about something else, and says nothing about the object.
+    """
+    if answer.status_code != _NOT_FOUND:
+        return False
+    status = _status_of(answer)
+    about = status.get("details") or {}
+    return status.get("reason") == "NotFound" and (about.get("kind"), about.get("name")) == (
+        kind.plural,
+        name,
+    )
+
+
+def _status_of(answer: httpx2.Response) -> Json:
+    """The API's own word on what it refuses; empty if somebody else has answered."""
+    value = _json_of(answer)
+    return value if value.get("kind") == "Status" else {}
+
+
+def _json_of(answer: httpx2.Response) -> Json:
+    try:
+        value = orjson.loads(answer.content)
+    except orjson.JSONDecodeError:
+        return {}
+    return value if isinstance(value, dict) else {}
 
 
 def _check(answer: httpx2.Response) -> None:
     status = answer.status_code
-    if status in _UNAVAILABLE or status in {_NOT_FOUND, _CONFLICT}:
+    if answer.is_error and (status in _UNAVAILABLE | {_NOT_FOUND, _CONFLICT} or not _status_of(answer)):
         raise _unavailable(_message_of(answer))
+    if status in _NOT_ALLOWED and _NO_ACCOUNT_YET in _message_of(answer):
+        raise ClusterUnavailable(f"The namespace takes no pods yet: {_message_of(answer)}.")
     if status in _NOT_ALLOWED:
         raise ClusterUnavailable(
             f"The cluster does not let us: {_message_of(answer)}.",
@@ -257,12 +292,7 @@ def _watch_error(status: Json) -> Exception:
 
 
 def _message_of(answer: httpx2.Response) -> str:
-    try:
-        content: Any = orjson.loads(answer.content)
-    except orjson.JSONDecodeError:
-        return f"status {answer.status_code}"
-    message = content.get("message") if isinstance(content, dict) else None
-    return str(message or f"status {answer.status_code}").rstrip(".")
+    return str(_status_of(answer).get("message") or f"status {answer.status_code}").rstrip(".")
 
 
 def _unavailable(reason: str) -> ClusterUnavailable:

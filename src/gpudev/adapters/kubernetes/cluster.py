@@ -8,9 +8,10 @@ are derived from reservations, and the API server lets only one of two makers wi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -22,14 +23,14 @@ from gpudev.adapters.kubernetes.facts import PodFacts
 from gpudev.adapters.kubernetes.following import Followers
 from gpudev.adapters.kubernetes.inside import Inside
 from gpudev.adapters.kubernetes.kinds import ALL_PODS, NODES, OwnKinds
-from gpudev.adapters.kubernetes.labels import is_of_gang, own_labels, owner_of
+from gpudev.adapters.kubernetes.labels import owner_of
 from gpudev.adapters.kubernetes.making import Maker
 from gpudev.adapters.kubernetes.port_slots import PortSlots
 from gpudev.adapters.kubernetes.view import PODS, SERVICES, Outside, View
 from gpudev.adapters.kubernetes.watch import Watch
 from gpudev.domain.errors import ClusterUnavailable
 from gpudev.domain.idle import Usage, combine
-from gpudev.domain.names import ReservationId, server_name
+from gpudev.domain.names import ReservationId, member_name, server_name
 from gpudev.domain.notices import Notice
 from gpudev.domain.plans.orphans import Leftover
 from gpudev.domain.server import ObservedServer, ServerSpec
@@ -66,7 +67,7 @@ class KubernetesCluster:
         ]
         await asyncio.gather(*(watch.fill() for watch in watches))
         slots = PortSlots(client, self._config, self._view)
-        self._open = _Open(client, maker, slots, Inside(client, self._kinds))
+        self._open = _Open(client, maker, slots, Inside(client, self._kinds, self._view.note_ooms))
         for work in (*(watch.run() for watch in watches), slots.run()):
             self._do_meanwhile(work)
         return self
@@ -87,15 +88,13 @@ class KubernetesCluster:
         self._get_open()
         return self._view.snapshot()
 
-    async def find_server(self, reservation_id: ReservationId) -> ObservedServer | None:
+    async def find_server(self, reservation_id: ReservationId, node_count: int = 1) -> ObservedServer | None:
+        """Each member by its name: a list of everything would be asked for again and again."""
         client = self._get_open().client
-        item = await client.find(self._kinds.pods, server_name(reservation_id))
-        if item is not None and owner_of(item) == reservation_id and not is_of_gang(item):
-            return self._view.observe([self._view.put_pod(item)])
-        # Any member of a gang may be the one that is left.
-        items = await client.find_all(self._kinds.pods, own_labels(reservation_id))
-        pods = sorted((self._view.put_pod(one) for one in items), key=lambda pod: pod.rank)
-        return self._view.observe(pods) if pods else None
+        names = (member_name(reservation_id, rank) for rank in range(node_count))
+        found = await asyncio.gather(*(client.find(self._kinds.pods, name) for name in names))
+        own = [item for item in found if item is not None and owner_of(item) == reservation_id]
+        return self._view.observe([self._view.put_pod(item) for item in own]) if own else None
 
     async def create_server(self, spec: ServerSpec) -> None:
         parts = self._get_open()
@@ -123,6 +122,8 @@ class KubernetesCluster:
     async def tell(self, reservation_id: ReservationId, uid: str, notices: tuple[Notice, ...]) -> None:
         parts = self._get_open()
         pods = self._list_members(reservation_id, uid)
+        for pod in pods:
+            self._check_node(pod)
         await asyncio.gather(*(parts.inside.tell(pod, notices) for pod in pods))
 
     async def measure(self, reservation_id: ReservationId, uid: str, now: datetime) -> Usage | None:
@@ -150,6 +151,12 @@ class KubernetesCluster:
     def _list_members(self, reservation_id: ReservationId, uid: str) -> list[PodFacts]:
         return [pod for pod in self._view.list_pods(reservation_id) if pod.server_uid == uid]
 
+    def _check_node(self, pod: PodFacts) -> None:
+        """Where the kubelet is silent, a program would be waited for in vain."""
+        node = self._view.find_node(pod.node) if pod.node else None
+        if node is None or not node.is_ready:
+            raise ClusterUnavailable(f"The node of {pod.name} does not answer.")
+
     async def _delete_own_services(self, client: KubernetesClient, reservation_id: ReservationId) -> None:
         for service in self._view.list_services(reservation_id):
             await client.delete(self._kinds.services, service.name, service.uid)
@@ -166,13 +173,10 @@ class KubernetesCluster:
         return Outside(
             now=lambda: datetime.now(UTC),
             tell=self._announcements.tell,
-            look_again=self._look_again,
+            look_again=lambda at, owner: _call_at(at, partial(self._view.refresh_server, owner)),
+            look_at_node_again=lambda at, name: _call_at(at, partial(self._view.refresh_node, name)),
             pod_changed=self._pod_changed,
         )
-
-    def _look_again(self, at: datetime, reservation_id: ReservationId) -> None:
-        delay = (at - datetime.now(UTC)).total_seconds()
-        asyncio.get_running_loop().call_later(max(0.0, delay), self._view.refresh_server, reservation_id)
 
     def _pod_changed(self, reservation_id: ReservationId) -> None:
         self._followers.follow(reservation_id)
@@ -195,6 +199,11 @@ class KubernetesCluster:
             _log.error("watch_failed", exc_info=error)
             self._open = None
             self._announcements.close(error)
+
+
+def _call_at(at: datetime, action: Callable[[], None]) -> None:
+    delay = (at - datetime.now(UTC)).total_seconds()
+    asyncio.get_running_loop().call_later(max(0.0, delay), action)
 
 
 class _Open:

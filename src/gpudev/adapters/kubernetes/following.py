@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from dataclasses import dataclass
 from functools import partial
 
 from gpudev.adapters.kubernetes.answering import Addresses, addresses_of, answers, wait_for_answer
@@ -21,11 +22,18 @@ _Errand = tuple[str, int, bool]
 """Which life of which pod is asked, and whether its node is silent."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Running:
+    errand: _Errand
+    task: asyncio.Task[None]
+    news: asyncio.Event
+
+
 class Followers:
     def __init__(self, reach: Reach, view: View) -> None:
         self._reach = reach
         self._view = view
-        self._tasks: dict[tuple[ReservationId, int], tuple[_Errand, asyncio.Task[None]]] = {}
+        self._running: dict[tuple[ReservationId, int], _Running] = {}
 
     def follow(self, reservation_id: ReservationId) -> None:
         """See to it that the right thing is asked of this server, now that something about it changed."""
@@ -36,22 +44,25 @@ class Followers:
         key = (reservation_id, rank)
         pod = self._view.find_pod(reservation_id, rank)
         errand = self._errand_for(pod) if pod is not None else None
-        running = self._tasks.get(key)
-        if running is not None and running[0] != errand:
-            running[1].cancel()
-            del self._tasks[key]
+        running = self._running.get(key)
+        if running is not None and running.errand != errand:
+            running.task.cancel()
+            del self._running[key]
         if pod is None or errand is None:
             return
         if self._reach is Reach.PROBE:
             self._view.note_answer(pod, answers=pod.is_probed_ready)
-        elif key not in self._tasks:
-            task = asyncio.get_running_loop().create_task(self._work_for(pod, errand))
-            self._tasks[key] = (errand, task)
+        elif key in self._running:
+            self._running[key].news.set()
+        else:
+            news = asyncio.Event()
+            task = asyncio.get_running_loop().create_task(self._work_for(pod, errand, news))
+            self._running[key] = _Running(errand, task, news)
 
     def stop(self) -> None:
-        for _, task in self._tasks.values():
-            task.cancel()
-        self._tasks.clear()
+        for running in self._running.values():
+            running.task.cancel()
+        self._running.clear()
 
     def _errand_for(self, pod: PodFacts) -> _Errand | None:
         if not pod.is_bound or pod.node is None or self._view.observe_member(pod).phase in _OVER:
@@ -63,11 +74,11 @@ class Followers:
         is_known = self._reach is not Reach.PROBE and self._view.has_answered(pod)
         return None if is_known and not is_silent else (pod.uid, pod.restarts, is_silent)
 
-    def _work_for(self, pod: PodFacts, errand: _Errand) -> Coroutine[None, None, None]:
-        return self._ask_again_and_again(pod) if errand[2] else self._ask_until_it_answers(pod)
+    def _work_for(self, pod: PodFacts, errand: _Errand, news: asyncio.Event) -> Coroutine[None, None, None]:
+        return self._ask_again_and_again(pod) if errand[2] else self._ask_until_it_answers(pod, news)
 
-    async def _ask_until_it_answers(self, pod: PodFacts) -> None:
-        await wait_for_answer(self._reach, partial(self._look, pod))
+    async def _ask_until_it_answers(self, pod: PodFacts, news: asyncio.Event) -> None:
+        await wait_for_answer(self._reach, partial(self._look, pod), news)
         self._view.note_answer(pod, answers=True)
 
     async def _ask_again_and_again(self, pod: PodFacts) -> None:

@@ -6,7 +6,7 @@ standard input, and nothing of it into a command.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 
 import structlog
@@ -32,9 +32,12 @@ _REMEMBERED = 10_000
 
 
 class Inside:
-    def __init__(self, client: KubernetesClient, kinds: OwnKinds) -> None:
+    def __init__(
+        self, client: KubernetesClient, kinds: OwnKinds, note_ooms: Callable[[PodFacts, int, datetime], None]
+    ) -> None:
         self._client = client
         self._kinds = kinds
+        self._note_ooms = note_ooms
         self._cpu_times: dict[str, CpuTime] = {}
 
     async def tell(self, pod: PodFacts, notices: Iterable[Notice]) -> None:
@@ -52,6 +55,7 @@ class Inside:
             _log.warning("use_not_measured", pod=pod.name, error=error.message)
             return tell_usage(Look(), None, gpus, now)
         look = read_look(ran.out)
+        self._note_ooms(pod, look.oom_kills, now)
         before = self._cpu_times.pop(pod.uid, None)
         if look.cpu is not None:
             self._cpu_times[pod.uid] = look.cpu

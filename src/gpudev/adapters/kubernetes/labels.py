@@ -59,15 +59,6 @@ def owner_of(item: Json) -> ReservationId | None:
     return ReservationId(owner) if owner and labels.get(MANAGED_BY) == FIELD_MANAGER else None
 
 
-def own_labels(reservation_id: ReservationId) -> Mapping[str, str]:
-    """By which everything of a reservation is found."""
-    return {MANAGED_BY: FIELD_MANAGER, RESERVATION: reservation_id}
-
-
-def is_of_gang(pod: Json) -> bool:
-    return INCARNATION in annotations_of(pod)
-
-
 def is_port_slot(item: Json) -> bool:
     labels = labels_of(item)
     return labels.get(COMPONENT) == PORT_SLOT_COMPONENT and labels.get(MANAGED_BY) == FIELD_MANAGER

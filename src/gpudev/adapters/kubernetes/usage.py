@@ -32,6 +32,8 @@ class Look:
     cpu: CpuTime | None = None
     gpus: tuple[tuple[float, float], ...] = ()
     """Percent of each GPU and of its memory, for those that say so."""
+    oom_kills: int = 0
+    """How often something was ended for want of memory since the container started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,8 @@ def read_look(text: str) -> Look:
     cpu = next((CpuTime(float(at), float(used) / _NANOSECONDS) for at, used in times), None)
     figures = [line[1:] for line in lines if line[:1] == ["gpu"] and _are_numbers(line[1:], 3)]
     gpus = [tuple(map(float, three)) for three in figures]
-    return Look(connections, cpu, tuple((use, 100 * taken / all_of_it) for use, taken, all_of_it in gpus))
+    shares = tuple((use, 100 * taken / all_of_it) for use, taken, all_of_it in gpus)
+    return Look(connections, cpu, shares, next((int(count) for count in _values(lines, "oom", 1)), 0))
 
 
 def tell_usage(look: Look, before: CpuTime | None, gpus: Gpus, now: datetime) -> Usage:

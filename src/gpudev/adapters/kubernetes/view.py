@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from types import MappingProxyType
 
 from gpudev.adapters.kubernetes.facts import EventFacts, NodeFacts, PodFacts, ServiceFacts, Standing
 from gpudev.adapters.kubernetes.labels import Json
+from gpudev.adapters.kubernetes.lives import Lives
 from gpudev.adapters.kubernetes.observe import read_event, read_node, read_pod, read_service
+from gpudev.adapters.kubernetes.refusals import Refusals
 from gpudev.adapters.kubernetes.shelf import Shelf
 from gpudev.adapters.kubernetes.usage import Gpus
 from gpudev.domain.capacity import Node
@@ -40,6 +42,8 @@ class Outside:
     tell: Callable[[ClusterChange], None]
     look_again: Callable[[datetime, ReservationId], None]
     """Call `View.refresh_server` then: a pod that stays as it is will mean something else."""
+    look_at_node_again: Callable[[datetime, NodeName], None]
+    """Call `View.refresh_node` then."""
     pod_changed: Callable[[ReservationId], None]
     """One of our pods, or what is around it, is not as it was; also if no user could tell."""
 
@@ -59,8 +63,10 @@ class View:
         self._owners: dict[str, ReservationId] = {}
         self._words: dict[str, EventFacts] = {}
         self._lost_nodes: set[NodeName] = set()
-        self._answers: dict[tuple[str, int], bool] = {}
+        self._lives = Lives()
+        self._refusals = Refusals()
         self._shown_nodes: dict[NodeName, Node] = {}
+        self._own_pods_on: dict[NodeName, int] = {}
         self._servers: dict[ReservationId, ObservedServer] = {}
         self._snapshot: Snapshot | None = None
 
@@ -127,20 +133,20 @@ class View:
         """The pods of a server, by rank; one of another incarnation waits until the first is gone."""
         first = pods[0]
         members = [pod for pod in pods if pod.server_uid == first.server_uid]
-        ended = [pod for pod in members if pod.oom_kills]
+        inside = [ooms for pod in members for ooms in self._lives.list_ooms(pod)]
+        moments = (*(pod.last_oom_at for pod in members if pod.oom_kills), *(ooms.last_at for ooms in inside))
         return ObservedServer(
             reservation_id=first.owner or ReservationId(""),
             uid=first.server_uid,
             members=tuple(self.observe_member(pod) for pod in members),
-            oom_kills=sum(pod.oom_kills for pod in ended),
-            last_oom_at=max((pod.last_oom_at for pod in ended if pod.last_oom_at), default=None),
+            oom_kills=sum(pod.oom_kills for pod in members) + sum(ooms.count for ooms in inside),
+            last_oom_at=max((moment for moment in moments if moment), default=None),
         )
 
     def observe_member(self, pod: PodFacts) -> ObservedMember:
         """One pod with all that is known around it."""
         standing = self._standing_of(pod)
-        has_answered = self._answers.get((pod.uid, pod.restarts), False)
-        if has_answered and standing.phase not in _SAYS_IT_ALL:
+        if self._lives.has_answered(pod) and standing.phase not in _SAYS_IT_ALL:
             standing = Standing(ServerPhase.READY)
         return ObservedMember(
             node=pod.node or NodeName(""),
@@ -158,12 +164,19 @@ class View:
 
     def note_answer(self, pod: PodFacts, *, answers: bool) -> None:
         """Whether this life of the container answered on SSH when it was last asked."""
-        self._answers[pod.uid, pod.restarts] = answers
+        self._lives.note_answer(pod, answers=answers)
+        if pod.node is not None:
+            self._refusals.forget(pod.node)
         if pod.owner is not None:
             self.refresh_server(pod.owner)
 
+    def note_ooms(self, pod: PodFacts, count: int, now: datetime) -> None:
+        """How often something in this life of the container was ended for want of memory, as it says."""
+        if self._lives.note_ooms(pod, count, now) and pod.owner is not None:
+            self.refresh_server(pod.owner)
+
     def has_answered(self, pod: PodFacts) -> bool:
-        return self._answers.get((pod.uid, pod.restarts), False)
+        return self._lives.has_answered(pod)
 
     def refresh_server(self, reservation_id: ReservationId) -> None:
         pods = self.list_pods(reservation_id)
@@ -171,6 +184,7 @@ class View:
         after = self.observe(pods) if pods else None
         for pod in pods:
             self._look_again(pod, reservation_id)
+            self._note_refusal(pod)
         if after == before:
             return
         self._snapshot = None
@@ -179,13 +193,33 @@ class View:
         else:
             self._servers[reservation_id] = after
         for node in {node for seen in (before, after) if seen is not None for node in seen.nodes}:
-            self._refresh_node(node)
+            self.refresh_node(node)
         self._outside.tell(ServerChanged(reservation_id))
 
     def _look_again(self, pod: PodFacts, reservation_id: ReservationId) -> None:
         at = pod.standing.next_change(self._outside.now())
         if at is not None:
             self._outside.look_again(at, reservation_id)
+
+    def _note_refusal(self, pod: PodFacts) -> None:
+        now = self._outside.now()
+        if pod.node is None or pod.standing.at(now).phase is not ServerPhase.UNPLACEABLE:
+            return
+        until = self._refusals.note(pod.node, pod.uid, self._size_of(pod), now)
+        if until is not None:
+            self._outside.look_at_node_again(until, pod.node)
+
+    def _room_came_back(self, pod: PodFacts) -> None:
+        if pod.node is not None and not self._refusals.was_refused(pod.uid):
+            self._refusals.forget(pod.node)
+
+    def _size_of(self, pod: PodFacts) -> int:
+        """In slots of its node."""
+        node = self.find_node(pod.node) if pod.node else None
+        if node is None or not node.gpu_type:
+            return 0
+        gpu_type = self._catalogue.get(node.gpu_type)
+        return pod.slots if gpu_type.is_cpu_only else pod.requests.get(gpu_type.resource, 0)
 
     def _standing_of(self, pod: PodFacts) -> Standing:
         standing = pod.standing.at(self._outside.now())
@@ -224,7 +258,7 @@ class View:
             self._lost_nodes.add(node.name)
         else:
             self._lost_nodes.discard(node.name)
-        self._refresh_node(node.name)
+        self.refresh_node(node.name)
         for pod in tuple(self._pods_on[node.name].values()):
             if pod.owner is not None:
                 self._refresh_pod(pod.owner)
@@ -240,7 +274,7 @@ class View:
         for owner in {pod.owner for pod in pods if pod.owner is not None}:
             self._refresh_pod(owner)
         for name in {pod.node for pod in pods if pod.node is not None}:
-            self._refresh_node(name)
+            self.refresh_node(name)
 
     def _put_in_place(self, pod: PodFacts) -> None:
         if pod.node is not None:
@@ -254,6 +288,8 @@ class View:
     def _take_away(self, pod: PodFacts, *, is_gone: bool) -> None:
         if pod.node is not None:
             self._pods_on[pod.node].pop(pod.key, None)
+        if is_gone:
+            self._room_came_back(pod)
         if pod.owner is None:
             return
         self._own_pods[pod.owner].pop(pod.rank, None)
@@ -264,8 +300,7 @@ class View:
         if is_gone:
             self._owners.pop(pod.uid, None)
             self._words.pop(pod.uid, None)
-            for life in [life for life in self._answers if life[0] == pod.uid]:
-                del self._answers[life]
+            self._lives.forget(pod)
 
     def _refresh_pod(self, owner: ReservationId) -> None:
         self.refresh_server(owner)
@@ -290,40 +325,49 @@ class View:
             self._words[after.pod_uid] = after
             self.refresh_server(owner)
 
-    def _refresh_node(self, name: NodeName) -> None:
+    def refresh_node(self, name: NodeName) -> None:
         before = self._shown_nodes.get(name)
         facts = self.find_node(name)
         after = self._show(facts) if facts is not None and facts.gpu_type else None
         if before == after:
             return
         self._snapshot = None
+        own = sum(pod.takes_room for pod in self._pods_on[name].values() if pod.owner is not None)
+        is_own_start = own > self._own_pods_on.get(name, 0) and _has_only_less_room(before, after)
+        self._own_pods_on[name] = own
         if after is None:
             del self._shown_nodes[name]
         else:
             self._shown_nodes[name] = after
+        if is_own_start:
+            # What admission gave away is being taken. Nobody gets in for that.
+            return
         for gpu_type in {node.gpu_type for node in (before, after) if node is not None}:
             self._outside.tell(CapacityChanged(gpu_type))
 
     def _show(self, facts: NodeFacts) -> Node:
-        taken = sum(self._taken_by(pod, facts) for pod in self._pods_on[facts.name].values())
+        taken = sum(self._taken_by(pod) for pod in self._pods_on[facts.name].values())
         return Node(
             facts.name,
             facts.gpu_type,
             facts.slots,
-            facts.slots - taken,
+            self._refusals.limit(facts.name, facts.slots - taken, self._outside.now()),
             facts.is_schedulable,
             facts.is_simulated,
         )
 
-    def _taken_by(self, pod: PodFacts, node: NodeFacts) -> int:
+    def _taken_by(self, pod: PodFacts) -> int:
         """Ours count from their creation on, before the scheduler has put them there."""
         is_turned_away = self._standing_of(pod).phase is ServerPhase.UNPLACEABLE
-        if not pod.takes_room or is_turned_away:
-            return 0
-        gpu_type = self._catalogue.get(node.gpu_type)
-        return pod.slots if gpu_type.is_cpu_only else pod.requests.get(gpu_type.resource, 0)
+        return 0 if not pod.takes_room or is_turned_away else self._size_of(pod)
 
     def put_pod(self, item: Json) -> PodFacts:
         """A pod as a call of ours was just answered."""
         self.pods.put(item)
         return read_pod(item, self._namespace)
+
+
+def _has_only_less_room(before: Node | None, after: Node | None) -> bool:
+    if before is None or after is None or after.free_slots >= before.free_slots:
+        return False
+    return replace(after, free_slots=before.free_slots) == before

@@ -20,7 +20,7 @@ from gpudev.domain.errors import Unavailable
 _log = structlog.get_logger(__name__)
 
 _FIRST_PAUSE = 0.05
-_LONGEST_PAUSE = 5.0
+_LONGEST_PAUSE = 2.0
 
 
 class Sink(Protocol):

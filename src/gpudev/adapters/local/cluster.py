@@ -115,7 +115,11 @@ class LocalCluster:
         servers = {id_: _observe(self._list_members(id_)) for id_ in ids}
         return Snapshot(list_nodes(self._config.fleet, records), MappingProxyType(servers))
 
-    async def find_server(self, reservation_id: ReservationId) -> ObservedServer | None:
+    async def find_server(
+        self,
+        reservation_id: ReservationId,
+        node_count: int = 1,  # noqa: ARG002 - they are all known here
+    ) -> ObservedServer | None:
         self._check_open()
         for member in self._list_members(reservation_id):
             if await member.is_on_disk() or self._members.get(member.record.key) is not member:

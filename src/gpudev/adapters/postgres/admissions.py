@@ -8,11 +8,14 @@ from datetime import datetime
 
 import asyncpg
 
+from gpudev.adapters.postgres.forecasts import read_disk_busy, read_habits, write_rooms
 from gpudev.adapters.postgres.pool import Connection, Database
 from gpudev.adapters.postgres.queries import load_queries
 from gpudev.adapters.postgres.recording import write_record
 from gpudev.adapters.postgres.rows import reservation_from
+from gpudev.domain.capacity import NodeRoom
 from gpudev.domain.errors import Stale
+from gpudev.domain.eta import Habits
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import ReservationId
 from gpudev.domain.plans.actions import Record
@@ -49,12 +52,17 @@ class _Transaction:
     async def read(self) -> tuple[Reservation, ...]:
         return tuple(map(reservation_from, await self._connection.fetch(_SQL["read"], self._gpu_type)))
 
+    async def read_habits(self, since: datetime) -> Habits:
+        return await read_habits(self._connection, self._gpu_type, since)
+
+    async def set_rooms(self, rooms: Sequence[NodeRoom]) -> None:
+        await write_rooms(self._connection, self._gpu_type, rooms)
+
     async def list_port_slots(self) -> frozenset[str]:
         return frozenset(row["port_slot"] for row in await self._connection.fetch(_SQL["list_port_slots"]))
 
     async def list_disk_busy(self) -> frozenset[ReservationId]:
-        rows = await self._connection.fetch(_SQL["list_disk_busy"], self._gpu_type)
-        return frozenset(ReservationId(str(row["reservation_id"])) for row in rows)
+        return await read_disk_busy(self._connection, self._gpu_type)
 
     async def record(self, record: Record) -> bool:
         try:
@@ -90,5 +98,9 @@ class _Transaction:
             [place.estimated_start_at for place in places],
             [place.reason for place in places],
             [place.detail for place in places],
+            [",".join(place.planned_nodes) for place in places],
             now,
+            [place.likely.earliest if place.likely else None for place in places],
+            [place.likely.middle if place.likely else None for place in places],
+            [place.likely.latest if place.likely else None for place in places],
         )

@@ -22,6 +22,7 @@ NOUNS = (
     "disk_ledger",
     "disk_queue",
     "disks",
+    "forecasts",
     "github_bindings",
     "github_keys",
     "gpu_types",

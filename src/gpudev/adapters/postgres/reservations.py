@@ -79,6 +79,7 @@ class PostgresReservations:
                 reservation.node_count,
                 reservation.image,
                 *_home_values(home),
+                reservation.start_at,
             )
         except asyncpg.UniqueViolationError as error:
             raise _conflict(reservation, error) from error

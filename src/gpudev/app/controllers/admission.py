@@ -6,14 +6,22 @@ it calls nobody. What the cluster looks like comes from memory.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import assert_never
 
 from gpudev.app.controllers.reservations import Rules
 from gpudev.domain.capacity import list_shown
+from gpudev.domain.eta import LEARNED_FOR
 from gpudev.domain.names import ReservationId
 from gpudev.domain.plans.actions import Record, SetQueuePlaces
-from gpudev.domain.plans.admission import Observation, plan_admission, predict_availability
+from gpudev.domain.plans.admission import (
+    Observation,
+    find_next_start,
+    plan_admission,
+    predict_availability,
+    situation_of,
+)
 from gpudev.domain.reservation import Reservation
 from gpudev.ports.clock import Clock
 from gpudev.ports.cluster import Cluster
@@ -30,16 +38,20 @@ class AdmissionController:
     name: str
     """Who says so, in `last_availability_updated_by`."""
 
-    async def turn(self, gpu_type: str) -> None:
+    async def turn(self, gpu_type: str) -> datetime | None:
+        """One pass; when the next of those who wait is to start, if that is known."""
         async with self.admissions.lock(gpu_type) as transaction:
+            habits = await transaction.read_habits(self.clock.now() - LEARNED_FOR)
             rows = await transaction.read()
             given, busy = await transaction.list_port_slots(), await transaction.list_disk_busy()
-            seen = self._observe(gpu_type, rows, given, busy)
+            seen = replace(self._observe(gpu_type, rows, given, busy), habits=habits)
             plan = plan_admission(seen)
+            await transaction.set_rooms(situation_of(seen).rooms)
             for action in plan:
                 await self._record(transaction, action)
         availability = predict_availability(seen, plan)
         await self.gpu_types.set_availability(availability, self.name, self.clock.now())
+        return find_next_start(seen, plan)
 
     def _observe(
         self,

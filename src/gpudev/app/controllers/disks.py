@@ -127,7 +127,7 @@ class DiskController:
         """Read fresh: that a server is gone is believed only if the cluster says so now."""
         if holder is None:
             return False
-        return await self._around.cluster.find_server(holder.id) is not None
+        return await self._around.cluster.find_server(holder.id, holder.node_count) is not None
 
     def _zone_of(self, holder: Reservation | None) -> str:
         nodes = self._around.cluster.snapshot().nodes

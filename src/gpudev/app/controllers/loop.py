@@ -23,13 +23,23 @@ _log = structlog.get_logger(__name__)
 
 _FIRST_RETRY_SECONDS = 0.1
 _LAST_RETRY_SECONDS = 10.0
+_LONGEST_REST_SECONDS = 1.0
 
 
 class Loop(Generic[Key]):
-    def __init__(self, name: str, turn: Callable[[Key], Awaitable[None]], *, concurrency: int = 1) -> None:
+    def __init__(
+        self,
+        name: str,
+        turn: Callable[[Key], Awaitable[None]],
+        *,
+        concurrency: int = 1,
+        rests: bool = False,
+    ) -> None:
+        """With `rests`, a key waits after its turn for as long as that took: others have work, too."""
         self._name = name
         self._turn = turn
         self._concurrency = concurrency
+        self._rests = rests
         self._waiting: asyncio.Queue[Key] = asyncio.Queue()
         self._queued: set[Key] = set()
         self._running: set[Key] = set()
@@ -67,11 +77,22 @@ class Loop(Generic[Key]):
     async def _take(self, key: Key) -> None:
         self._queued.discard(key)
         self._running.add(key)
+        clock = asyncio.get_running_loop()
+        began = clock.time()
         try:
             outcome = await self._guarded_turn(key)
-        finally:
+        except BaseException:
             self._running.discard(key)
+            raise
         TURNS.labels(self._name, outcome).inc()
+        if self._rests:
+            rest = min(_LONGEST_REST_SECONDS, clock.time() - began)
+            clock.call_later(rest, self._end_turn, key, outcome)
+        else:
+            self._end_turn(key, outcome)
+
+    def _end_turn(self, key: Key, outcome: str) -> None:
+        self._running.discard(key)
         if outcome in {"done", "stale"}:
             self._failures.pop(key, None)
         if outcome == "stale" or key in self._woken_meanwhile:

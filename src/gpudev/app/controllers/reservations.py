@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 import structlog
 
 from gpudev.app.controllers.execute import Executor
+from gpudev.app.controllers.telling import Telling
 from gpudev.domain.catalogue import Catalogue
 from gpudev.domain.disk import Disk
 from gpudev.domain.errors import ClusterUnavailable, Stale, Unavailable
@@ -19,7 +20,7 @@ from gpudev.domain.idle import NEVER, IdlePolicy
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import ReservationId
 from gpudev.domain.operations import Operation
-from gpudev.domain.plans.actions import LookAgain, Record, SettleOperations
+from gpudev.domain.plans.actions import LookAgain, Record, SettleOperations, Tell
 from gpudev.domain.plans.observation import Observation, Plan
 from gpudev.domain.plans.reservation import end_with_defect, plan_reservation
 from gpudev.domain.reservation import Reservation
@@ -27,8 +28,6 @@ from gpudev.domain.server import ObservedServer
 from gpudev.ports.disks import Disks
 from gpudev.ports.queue import MessageQueue
 from gpudev.ports.store import Claim
-
-LEASE = timedelta(seconds=30)
 
 _FAR_FUTURE = datetime.max.replace(tzinfo=UTC)
 _MAX_DEFECTS = 3
@@ -47,6 +46,8 @@ class Rules:
     catalogue: Catalogue
     policy: TimePolicy
     idle_policy: IdlePolicy = NEVER
+    lease: timedelta = timedelta(seconds=30)
+    """How long a reservation is left to whoever took its turn; after that he is taken for dead."""
 
 
 class ReservationController:
@@ -58,6 +59,7 @@ class ReservationController:
         self._reservations = executor.reservations
         self._cluster = executor.cluster
         self._clock = executor.clock
+        self._telling = Telling()
         self._messages: defaultdict[ReservationId, list[int]] = defaultdict(list)
         self._sleeps_until = _FAR_FUTURE
         self._earlier_turn_set = asyncio.Event()
@@ -91,7 +93,7 @@ class ReservationController:
 
     async def turn(self, reservation_id: ReservationId) -> None:
         messages = self._messages.pop(reservation_id, [])
-        claim = await self._reservations.claim(reservation_id, LEASE)
+        claim = await self._reservations.claim(reservation_id, self._rules.lease)
         if claim is None:
             return
         try:
@@ -120,17 +122,39 @@ class ReservationController:
                 silence, server = error, None
             seen = await self._observe(reservation, operations, server, silence)
             plan = plan_reservation(seen)
-            for action in plan:
-                reservation = await self._executor.execute(claim, reservation, action)
+            reservation = await self._carry_out(claim, reservation, plan)
             if _is_patient(plan):
                 break
             operations = _without_settled(operations, plan)
+        if reservation.is_ended:
+            self._telling.forget(reservation.id)
         if silence is not None and not reservation.is_cleaned:
             raise silence
         next_turn = self._next_turn(reservation, plan)
         await self._reservations.release(claim, reservation.version, next_turn)
         if next_turn and next_turn < self._sleeps_until:
             self._earlier_turn_set.set()
+
+    async def _carry_out(self, claim: Claim, reservation: Reservation, plan: Plan) -> Reservation:
+        """What comes after a notice that was not heard is not done; the next plan does without it."""
+        for action in plan:
+            if isinstance(action, Tell) and not await self._tell(claim, reservation, action):
+                break
+            if not isinstance(action, Tell):
+                reservation = await self._executor.execute(claim, reservation, action)
+        return reservation
+
+    async def _tell(self, claim: Claim, reservation: Reservation, action: Tell) -> bool:
+        """Whether they have heard it."""
+        try:
+            with self._telling.taking_a_place():
+                await self._executor.execute(claim, reservation, action)
+        except ClusterUnavailable as error:
+            _log.warning("notice_not_told", reservation_id=reservation.id, error=error.message)
+            self._telling.note_failure(reservation.id, self._clock.now())
+            return False
+        self._telling.forget(reservation.id)
+        return True
 
     async def _observe(
         self,
@@ -151,6 +175,7 @@ class ReservationController:
             # A silent cluster says nothing about its nodes either.
             has_node=silence is not None or self._has_node(reservation),
             disk=await self._find_disk(reservation),
+            told_at=self._telling.find_next_try(reservation.id, self._clock.now()),
         )
 
     def _has_node(self, reservation: Reservation) -> bool:
@@ -164,12 +189,16 @@ class ReservationController:
         return await self._disks.get(reservation.disk_id)
 
     async def _find_server(self, reservation: Reservation) -> ObservedServer | None:
-        """From the cluster's view; that a member is not there is believed only after a fresh read."""
+        """From the cluster's view; that a member is not there is believed only after a fresh read.
+
+        One that is to be made anyway needs none: making it finds what is there.
+        """
         server = self._cluster.snapshot().servers.get(reservation.id)
         shown = len(server.members) if server else 0
-        if shown < len(reservation.members):
-            return await self._cluster.find_server(reservation.id)
-        return server
+        expected = len(reservation.members)
+        if shown >= expected or (server is None and reservation.status is Status.PREPARING):
+            return server
+        return await self._cluster.find_server(reservation.id, expected)
 
     def _next_turn(self, reservation: Reservation, plan: Plan) -> datetime | None:
         if reservation.is_cleaned:

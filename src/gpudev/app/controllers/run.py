@@ -55,7 +55,9 @@ class Controllers:
         self._disks = disks
         self._sources = sources
         self._turns = Loop("reservations", reservations.turn, concurrency=_TURNS_AT_ONCE)
-        self._passes = Loop("admission", admission.turn, concurrency=2)
+        self._admission = admission
+        # A pass looks at everybody who waits or runs: with thousands of them it must not be all that is done.
+        self._passes = Loop("admission", self._admit, concurrency=2, rests=True)
         orphans = OrphanController(sources.reservations, sources.cluster, sources.clock)
         self._orphan_turns: Loop[str] = Loop("orphans", orphans.turn)
 
@@ -77,6 +79,13 @@ class Controllers:
             await asyncio.wait([group.create_task(loop.run()) for loop in loops])
             for hint in hints:
                 hint.cancel()
+
+    async def _admit(self, gpu_type: str) -> None:
+        """Take a pass, and the next one on the very moment that somebody was promised."""
+        next_start = await self._admission.turn(gpu_type)
+        if next_start is not None and next_start <= (now := self._sources.clock.now()) + SWEEP:
+            delay = max(0.0, (next_start - now).total_seconds())
+            asyncio.get_running_loop().call_later(delay, self._passes.wake, gpu_type)
 
     def stop(self) -> None:
         self._turns.stop()

@@ -9,6 +9,7 @@ import click
 from gpudev.cli.durations import parse_hours
 from gpudev.cli.errors import ERROR
 from gpudev.cli.output import Output, format_options, json_option, pass_output, put, say
+from gpudev.cli.screen import find_width
 
 MAX_LIMIT = 500
 
@@ -50,24 +51,17 @@ def command(
     """Read the audit log, newest first; verify that it is unchanged."""
     if context.invoked_subcommand is not None:
         return
+    from gpudev.cli.listing import Listing, print_listing
     from gpudev.cli.render.admin import format_audit
-    from gpudev.cli.render.data import format_json, format_yaml
     from gpudev.cli.render.times import read_now
     from gpudev.client import session
 
     with session.connect() as client:
         page = client.admin.read_audit(user=user, action=action, since=since, before=before, limit=limit)
-    match output.format:
-        case "json":
-            put(format_json(page))
-        case "yaml":
-            put(format_yaml(page))
-        case "name":
-            put("\n".join(str(entry.entry_id) for entry in page.entries))
-        case _ if page.entries:
-            put(format_audit(page.entries, read_now()))
-        case _:
-            say("Nothing was written that fits.")
+    numbers = tuple(str(entry.entry_id) for entry in page.entries)
+    table = format_audit(page.entries, read_now(), find_width())
+    remark = "Nothing was written that fits."
+    print_listing(Listing(page, numbers, table, remark, is_empty=not numbers), output.format)
     if page.next_before is not None:
         say(f"There may be more. See it with --before {page.next_before}.")
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gpudev.cli.output import Output, format_options, json_option, pass_output, put
+from gpudev.cli.screen import find_width
 
 if TYPE_CHECKING:
     from gpudev.wire.admin import UserChanged
@@ -20,22 +21,15 @@ def command(context: click.Context, output: Output) -> None:
     """List users; disable and enable one."""
     if context.invoked_subcommand is not None:
         return
+    from gpudev.cli.listing import Listing, print_listing
     from gpudev.cli.render.admin import format_users
-    from gpudev.cli.render.data import format_json, format_yaml
     from gpudev.cli.render.times import read_now
     from gpudev.client import session
 
     with session.connect() as client:
         answer = client.admin.list_users()
-    match output.format:
-        case "json":
-            put(format_json(answer))
-        case "yaml":
-            put(format_yaml(answer))
-        case "name":
-            put("\n".join(user.username for user in answer.users))
-        case _:
-            put(format_users(answer.users, read_now()))
+    names = tuple(user.username for user in answer.users)
+    print_listing(Listing(answer, names, format_users(answer.users, read_now(), find_width())), output.format)
 
 
 @command.command("disable")

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gpudev.cli.completing import complete_with
 from gpudev.cli.errors import INTERRUPTED
+from gpudev.cli.examples import examples
 from gpudev.cli.output import Output, json_option, pass_output, put, say
 from gpudev.cli.screen import can_ask
 
@@ -16,8 +18,15 @@ if TYPE_CHECKING:
     from gpudev.wire.jobs import JobDetail
 
 
-@click.command("cancel")
-@click.argument("reservations", metavar="[ID]...", nargs=-1)
+@click.command(
+    "cancel",
+    epilog=examples(
+        "gpu-dev cancel",
+        "gpu-dev cancel train",
+        "gpu-dev cancel --all --yes",
+    ),
+)
+@click.argument("reservations", metavar="[ID]...", nargs=-1, shell_complete=complete_with("reservations"))
 @click.option("--all", "everything", is_flag=True, help="All of yours that are not over.")
 @click.option("--no-wait", is_flag=True, help="Do not wait until everything is cleaned up.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
@@ -35,18 +44,19 @@ def command(
 ) -> None:
     """End reservations and give their GPUs back.
 
-    ID is an id, the first characters of one (4 or more), or a name. What runs on the dev servers is
-    stopped.
+    ID is an id, the first characters of one (4 or more), or a name. Without any, you choose from a list.
+    What runs on the dev servers is stopped.
     """
     from gpudev.client import session
 
-    if everything == bool(reservations):
+    if everything and reservations:
+        raise click.UsageError("IDs and --all do not go together: say one of them.", context)
+    if not everything and not reservations and not can_ask():
         raise click.UsageError("Say which: one or more IDs, or --all.", context)
     if everything and not yes and not can_ask():
         raise click.UsageError("There is nobody to ask here: cancel all with --all --yes.", context)
     with session.connect() as client:
-        jobs = _list_live(client) if everything else [client.get(given) for given in reservations]
-        live = _without_ended(jobs)
+        live = _without_ended(_list_meant(client, reservations, everything=everything))
         if live and can_ask() and not yes and not _confirm(live):
             context.exit(1)
         try:
@@ -57,10 +67,17 @@ def command(
     _print_result(ended, output)
 
 
-def _list_live(client: Client) -> Sequence[JobDetail]:
+def _list_meant(client: Client, given: Sequence[str], *, everything: bool) -> Sequence[JobDetail]:
+    """The named ones, all, or those that are chosen; an unknown name ends it before any is cancelled."""
+    from gpudev.cli.selection import choose_several
     from gpudev.client import session
 
-    return client.list(statuses=session.LIVE, limit=500).jobs
+    if given:
+        return [client.get(name) for name in given]
+    live = client.list(statuses=session.LIVE, limit=500).jobs
+    if not live:
+        say("You have no reservations.")
+    return live if everything else choose_several(live, "Cancel which?")
 
 
 def _without_ended(jobs: Sequence[JobDetail]) -> Sequence[JobDetail]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from collections.abc import Sequence
@@ -10,6 +9,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from gpudev.cli.completing import complete_with
+from gpudev.cli.examples import examples
 from gpudev.cli.overriding import override
 
 if TYPE_CHECKING:
@@ -37,25 +38,33 @@ class _WithRemoteCommand(click.Command):
         return [*super().collect_usage_pieces(ctx), "[-- COMMAND...]"]
 
 
-@click.command("connect", cls=_WithRemoteCommand)
-@click.argument("reservation", metavar="[ID]", required=False)
+@click.command(
+    "connect",
+    cls=_WithRemoteCommand,
+    epilog=examples(
+        "gpu-dev connect",
+        "gpu-dev connect train -- nvidia-smi",
+        "gpu-dev connect train -- 'cd src && make'",
+    ),
+)
+@click.argument("reservation", metavar="[ID]", required=False, shell_complete=complete_with("reservations"))
 @click.option("--node", metavar="N", type=int, default=0, help="Of several nodes, the one of this rank.")
 @click.pass_context
 def command(context: click.Context, reservation: str | None, node: int) -> None:
     """Open a shell on a dev server, or run COMMAND there.
 
-    Without ID: your only active reservation. One word after -- is given to the remote shell as it stands
-    (-- 'cd src && make'); several arrive as you typed them (-- python -c 'print(1)'). The exit code is
-    that of the command.
+    Without ID: your only active reservation, or the one that you choose. One word after -- is given to the
+    remote shell as it stands (-- 'cd src && make'); several arrive as you typed them (-- python -c
+    'print(1)'). The exit code is that of the command.
     """
-    from gpudev.cli.selection import get_only_active
+    from gpudev.cli.selection import get_active
     from gpudev.client import session, ssh
     from gpudev.client.config import read_surroundings
     from gpudev.client.ssh_keys import list_identity_files
 
     surroundings = read_surroundings()
     with session.connect(surroundings) as client:
-        job = client.get(reservation) if reservation else get_only_active(client)
+        job = get_active(client, reservation)
     if job.status in session.ENDED:
         ssh.delete_config(surroundings, job.job_id)
     keys = list_identity_files(surroundings)
@@ -110,14 +119,7 @@ def _choose_host(job: JobDetail, rank: int) -> str:
 
 
 def _become_ssh(config: Path, alias: str, remote: Sequence[str]) -> NoReturn:
-    """Replace this process, so that signals, the terminal and the exit code are OpenSSH's own."""
-    from gpudev.client.errors import ClientError
+    from gpudev.cli.becoming import become_openssh
 
     on_terminal = sys.stdin.isatty() and sys.stdout.isatty()
-    arguments = ssh_arguments(config, alias, remote, on_terminal=on_terminal)
-    sys.stdout.flush()
-    sys.stderr.flush()
-    try:
-        os.execvp(arguments[0], arguments)  # noqa: S606 - no shell is wanted between us and ssh
-    except FileNotFoundError as error:
-        raise ClientError("There is no ssh on this machine.", hint="Install the OpenSSH client.") from error
+    become_openssh(ssh_arguments(config, alias, remote, on_terminal=on_terminal))

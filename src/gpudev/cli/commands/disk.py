@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gpudev.cli.completing import complete_with
 from gpudev.cli.output import Output, format_options, json_option, pass_output, put, say
-from gpudev.cli.screen import can_ask, can_draw
+from gpudev.cli.screen import can_ask, can_draw, find_width
 
 if TYPE_CHECKING:
     from gpudev.client.session import Client
@@ -30,27 +31,21 @@ def command() -> None:
 @pass_output
 def list_disks(output: Output, *, deleted: bool) -> None:
     """List your disks."""
-    from gpudev.cli.render.data import format_json, format_yaml
+    from gpudev.cli.listing import Listing, print_listing
     from gpudev.cli.render.disks import format_disks
     from gpudev.cli.render.times import read_now
     from gpudev.client import session
 
     with session.connect() as client:
         answer = client.disks.list(deleted=deleted)
-    if output.format == "json":
-        put(format_json(answer))
-    elif output.format == "yaml":
-        put(format_yaml(answer))
-    elif not answer.disks:
-        say("No deleted disks." if deleted else "No disks. The first reservation makes one.")
-    elif output.format == "name":
-        put("\n".join(disk.disk_name for disk in answer.disks))
-    else:
-        put(format_disks(answer.disks, read_now()))
+    remark = "No deleted disks." if deleted else "No disks. The first reservation makes one."
+    names = tuple(disk.disk_name for disk in answer.disks)
+    table = format_disks(answer.disks, read_now(), find_width())
+    print_listing(Listing(answer, names, table, remark, is_empty=not names), output.format)
 
 
 @command.command("show")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_with("disks"))
 @json_option
 @pass_output
 def show(output: Output, name: str) -> None:
@@ -76,7 +71,7 @@ def create(output: Output, name: str, *, size_gb: int | None, no_wait: bool) -> 
 
 
 @command.command("clone")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_with("disks"))
 @click.argument("new_name")
 @_no_wait
 @json_option
@@ -90,7 +85,7 @@ def clone(output: Output, name: str, new_name: str, *, no_wait: bool) -> None:
 
 
 @command.command("grow")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_with("disks"))
 @click.argument("size_gb", metavar="GB", type=int)
 @_no_wait
 @json_option
@@ -104,7 +99,7 @@ def grow(output: Output, name: str, size_gb: int, *, no_wait: bool) -> None:
 
 
 @command.command("rename")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_with("disks"))
 @click.argument("new_name")
 @json_option
 @pass_output
@@ -121,7 +116,7 @@ def rename(output: Output, name: str, new_name: str) -> None:
 
 
 @command.command("delete")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_with("disks"))
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @_no_wait
 @json_option
@@ -152,7 +147,7 @@ def restore(output: Output, name: str, *, new_name: str | None, no_wait: bool) -
 
 
 @command.command("list-content")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_with("disks"))
 @json_option
 @pass_output
 def list_content(output: Output, name: str) -> None:
@@ -171,34 +166,28 @@ def list_content(output: Output, name: str) -> None:
 
 
 @command.command("snapshots")
-@click.argument("name")
+@click.argument("name", shell_complete=complete_with("disks"))
 @format_options
 @pass_output
 def snapshots(output: Output, name: str) -> None:
     """List the snapshots of a disk, the newest first."""
-    from gpudev.cli.render.data import format_json, format_yaml
+    from gpudev.cli.listing import Listing, print_listing
     from gpudev.cli.render.disks import format_snapshots
     from gpudev.cli.render.times import read_now
     from gpudev.client import session
 
     with session.connect() as client:
         answer = client.disks.list_snapshots(name)
-    if output.format == "json":
-        put(format_json(answer))
-    elif output.format == "yaml":
-        put(format_yaml(answer))
-    elif not answer.snapshots:
-        say("No snapshots. One is made whenever the disk is given back.")
-    elif output.format == "name":
-        put("\n".join(each.snapshot_id for each in answer.snapshots))
-    else:
-        put(format_snapshots(answer.snapshots, read_now()))
+    remark = "No snapshots. One is made whenever the disk is given back."
+    names = tuple(each.snapshot_id for each in answer.snapshots)
+    table = format_snapshots(answer.snapshots, read_now(), find_width())
+    print_listing(Listing(answer, names, table, remark, is_empty=not names), output.format)
 
 
 def _finish(client: Client, asked: DiskActionResponse, output: Output, *, no_wait: bool) -> None:
     """Say what was asked for, wait with progress, and show the disk."""
     from gpudev.cli.progress import open_progress
-    from gpudev.cli.render.disks import format_progress
+    from gpudev.cli.render.disks import picture_disk
     from gpudev.client.config import read_surroundings
 
     say(asked.message)
@@ -206,7 +195,7 @@ def _finish(client: Client, asked: DiskActionResponse, output: Output, *, no_wai
         _print_disk(client.disks.get(asked.disk_name), output)
         return
     with open_progress(live=can_draw(read_surroundings())) as progress:
-        disk = client.disks.wait_for(asked, tell=lambda now: progress.update(format_progress(now)))
+        disk = client.disks.wait_for(asked, tell=lambda now: progress.show(picture_disk(now)))
     _print_disk(disk, output)
 
 

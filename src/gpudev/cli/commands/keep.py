@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import click
 
+from gpudev.cli.completing import complete_with
 from gpudev.cli.durations import hours_option
+from gpudev.cli.examples import examples
 from gpudev.cli.output import Output, json_option, pass_output, put
 
 
-@click.command("keep")
-@click.argument("reservation", metavar="ID")
+@click.command(
+    "keep",
+    epilog=examples(
+        'gpu-dev keep train 2h --reason "the data is still on its way"',
+    ),
+)
+@click.argument("reservation", metavar="ID", shell_complete=complete_with("reservations"))
 @click.argument("hours", metavar="HOURS", callback=hours_option)
 @click.option("--reason", default="", help="Why; it is shown in the reservation's events.")
 @json_option

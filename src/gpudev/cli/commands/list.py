@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from gpudev.cli.output import Output, format_options, pass_output, put, say
+from gpudev.cli.examples import examples
+from gpudev.cli.output import Output, format_options, pass_output, say
+from gpudev.cli.screen import find_width
 
 if TYPE_CHECKING:
+    from gpudev.cli.listing import Listing
+    from gpudev.client.config import Surroundings
+    from gpudev.client.session import Client
     from gpudev.wire.jobs import JobList
 
 STATUSES = ("pending", "queued", "preparing", "active", "expired", "cancelled", "failed")
 MAX_LIMIT = 500
+NOTHING = "No reservations. Ask for GPUs with: gpu-dev reserve"
 
 
 def _parse_statuses(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[str, ...]:
@@ -24,44 +30,75 @@ def _parse_statuses(context: click.Context, parameter: click.Parameter, value: s
     return wanted
 
 
-@click.command("list")
+class Wanted(NamedTuple):
+    """Which reservations were asked for."""
+
+    statuses: tuple[str, ...]
+    everything: bool
+    user: str | None
+    limit: int
+
+    @property
+    def is_plain(self) -> bool:
+        """All of one's own that live."""
+        return not self.statuses and not self.everything
+
+
+@click.command(
+    "list",
+    epilog=examples(
+        "gpu-dev list --watch",
+        "gpu-dev list --status active -o name",
+    ),
+)
 @click.option("--status", "statuses", callback=_parse_statuses, help="Only these, for example active,queued.")
 @click.option("--all", "everything", is_flag=True, help="Those that are over, too.")
 @click.option("--user", metavar="NAME|all", help="For admins: those of another user, or of all.")
 @click.option("--limit", type=click.IntRange(1, MAX_LIMIT), default=50, show_default=True)
+@click.option("--watch", "watched", is_flag=True, help="Show it again whenever it changes, until Ctrl-C.")
 @format_options
 @pass_output
-def command(
-    output: Output, *, statuses: tuple[str, ...], everything: bool, user: str | None, limit: int
-) -> None:
+def command(output: Output, /, *, watched: bool, **given: Any) -> None:
     """List your reservations, newest first: those that are not over, unless you ask for others."""
-    from gpudev.client import session, ssh
+    from gpudev.cli.listing import format_listing, print_listing
+    from gpudev.client import session
     from gpudev.client.config import read_surroundings
 
+    wanted = Wanted(**given)
     surroundings = read_surroundings()
-    is_plain = not statuses and not everything
     with session.connect(surroundings) as client:
-        page = client.list(statuses=session.LIVE if is_plain else statuses, user=user, limit=limit)
-    if is_plain and user is None and len(page.jobs) == page.total:
-        live_ids = [job.job_id for job in page.jobs]
-        ssh.delete_stale_configs(surroundings, client.target.api_url, live_ids)
-    _print_page(page, output, with_users=user is not None)
+        if watched:
+            from gpudev.cli.watching import watch
 
-
-def _print_page(page: JobList, output: Output, *, with_users: bool) -> None:
-    from gpudev.cli.render.data import format_json, format_yaml
-    from gpudev.cli.render.reservations import format_list, format_names
-    from gpudev.cli.render.times import read_now
-
-    if output.format == "json":
-        put(format_json(page))
-    elif output.format == "yaml":
-        put(format_yaml(page))
-    elif not page.jobs:
-        say("No reservations. Ask for GPUs with: gpu-dev reserve")
-    elif output.format == "name":
-        put(format_names(page.jobs))
-    else:
-        put(format_list(page.jobs, read_now(), with_users=with_users))
+            watch(lambda: format_listing(_list(wanted, _read(wanted, client)), output.format), surroundings)
+        page = _read(wanted, client)
+    _delete_stale(wanted, page, client, surroundings)
+    print_listing(_list(wanted, page), output.format)
     if len(page.jobs) < page.total:
         say(f"{len(page.jobs)} of {page.total} are shown. See more with --limit {MAX_LIMIT}.")
+
+
+def _read(wanted: Wanted, client: Client) -> JobList:
+    from gpudev.client import session
+
+    statuses = session.LIVE if wanted.is_plain else wanted.statuses
+    return client.list(statuses=statuses, user=wanted.user, limit=wanted.limit)
+
+
+def _list(wanted: Wanted, page: JobList) -> Listing:
+    from gpudev.cli.listing import Listing
+    from gpudev.cli.render.reservations import format_list
+    from gpudev.cli.render.times import read_now
+
+    table = format_list(page.jobs, read_now(), with_users=wanted.user is not None, width=find_width())
+    names = tuple(job.name for job in page.jobs)
+    return Listing(page, names, table, NOTHING, is_empty=not page.jobs)
+
+
+def _delete_stale(wanted: Wanted, page: JobList, client: Client, surroundings: Surroundings) -> None:
+    """Once all that live are known, the SSH files of the others are of no use."""
+    from gpudev.client import ssh
+
+    if wanted.is_plain and wanted.user is None and len(page.jobs) == page.total:
+        live_ids = [job.job_id for job in page.jobs]
+        ssh.delete_stale_configs(surroundings, client.target.api_url, live_ids)

@@ -2,36 +2,75 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from gpudev.cli.output import Output, format_options, pass_output, put, say
+from gpudev.cli.completing import complete_with
+from gpudev.cli.examples import examples
+from gpudev.cli.output import Output, format_options, pass_output
+from gpudev.cli.screen import find_width
+
+if TYPE_CHECKING:
+    from gpudev.cli.listing import Listing
+    from gpudev.client.session import Client
 
 
-@click.command("queue")
-@click.option("-t", "--gpu-type", metavar="TYPE", help="Only those who wait for this type.")
+@click.command(
+    "queue", epilog=examples("gpu-dev queue", "gpu-dev queue -t h100 --watch", "gpu-dev queue --accuracy")
+)
+@click.option(
+    "-t",
+    "--gpu-type",
+    metavar="TYPE",
+    shell_complete=complete_with("types"),
+    help="Only those who wait for this type.",
+)
+@click.option("--accuracy", is_flag=True, help="How far the forecasts of the last four weeks were off.")
+@click.option("--watch", "watched", is_flag=True, help="Show it again whenever it changes, until Ctrl-C.")
 @format_options
 @pass_output
-def command(output: Output, *, gpu_type: str | None) -> None:
-    """Show who waits for which GPUs, in the order in which they start.
+def command(output: Output, *, gpu_type: str | None, accuracy: bool, watched: bool) -> None:
+    """Show who waits for which GPUs, in the order in which they came.
 
-    Yours have their id and name; why they wait is told by gpu-dev show ID. A start that is not known yet
-    depends on GPUs that come back at no known time.
+    A start is a promise: it may come earlier, and a small request may start before a large one that came
+    first, where that makes nobody late. Yours have their id and name; why they wait is told by gpu-dev show
+    ID. A start that is not known yet depends on GPUs that come back at no known time.
     """
-    from gpudev.cli.render.data import format_json, format_yaml
-    from gpudev.cli.render.queue import format_own_names, format_queue, only_type
-    from gpudev.cli.render.times import read_now
+    from gpudev.cli.listing import format_listing, print_listing
     from gpudev.client import session
+    from gpudev.client.config import read_surroundings
 
-    with session.connect() as client:
-        answer = client.queue()
+    surroundings = read_surroundings()
+    with session.connect(surroundings) as client:
+        if accuracy:
+            print_listing(_list_accuracy(client), output.format)
+            return
+        if watched:
+            from gpudev.cli.watching import watch
+
+            watch(lambda: format_listing(_list(client, gpu_type), output.format), surroundings)
+        print_listing(_list(client, gpu_type), output.format)
+
+
+def _list(client: Client, gpu_type: str | None) -> Listing:
+    from gpudev.cli.listing import Listing, names_of
+    from gpudev.cli.render.queue import format_queue, only_type
+    from gpudev.cli.render.times import read_now
+
+    answer = client.queue()
     chosen = only_type(answer, gpu_type.lower()) if gpu_type else answer
-    if output.format == "json":
-        put(format_json(chosen))
-    elif output.format == "yaml":
-        put(format_yaml(chosen))
-    elif not chosen.total:
-        say("Nobody waits.")
-    elif output.format == "name":
-        put(format_own_names(chosen))
-    else:
-        put(format_queue(chosen, read_now()))
+    own = names_of(entry.name for line in chosen.queue.values() for entry in line)
+    table = format_queue(chosen, read_now(), find_width())
+    return Listing(chosen, own, table, "Nobody waits.", is_empty=not chosen.total)
+
+
+def _list_accuracy(client: Client) -> Listing:
+    from gpudev.cli.listing import Listing
+    from gpudev.cli.render.forecasts import format_accuracy
+
+    answer = client.accuracy()
+    remark = "Nobody has waited and started yet."
+    return Listing(
+        answer, tuple(answer.accuracy), format_accuracy(answer), remark, is_empty=not answer.accuracy
+    )

@@ -9,7 +9,7 @@ from gpudev.cli.render.times import Now, format_moment
 from gpudev.wire.admin import AuditEntryDetail, AuditVerification, DiskDrift, UserDetail
 
 
-def format_users(users: Sequence[UserDetail], now: Now) -> str:
+def format_users(users: Sequence[UserDetail], now: Now, width: int | None = None) -> str:
     header = ("USER", "STATE", "LIVE", "SINCE", "LAST SEEN")
     rows = [
         (
@@ -21,10 +21,10 @@ def format_users(users: Sequence[UserDetail], now: Now) -> str:
         )
         for user in users
     ]
-    return format_table(header, rows, frozenset({2}))
+    return format_table(header, rows, frozenset({2}), width)
 
 
-def format_audit(entries: Sequence[AuditEntryDetail], now: Now) -> str:
+def format_audit(entries: Sequence[AuditEntryDetail], now: Now, width: int | None = None) -> str:
     """To the second, and with the date: a log is read long afterwards."""
     header = ("NUMBER", "TIME", "USER", "ACTION", "ON", "FROM", "OUTCOME", "DETAIL")
     rows = [
@@ -40,7 +40,7 @@ def format_audit(entries: Sequence[AuditEntryDetail], now: Now) -> str:
         )
         for entry in entries
     ]
-    return format_table(header, rows, frozenset({0}))
+    return format_table(header, rows, frozenset({0}), width)
 
 
 def format_verification(found: AuditVerification) -> str:

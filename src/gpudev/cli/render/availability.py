@@ -12,7 +12,7 @@ from gpudev.wire.cluster import ClusterStatus, TypeAvailability
 NUMBERS = frozenset({1, 2, 3, 4, 5})
 
 
-def format_availability(types: Iterable[TypeAvailability]) -> str:
+def format_availability(types: Iterable[TypeAvailability], width: int | None = None) -> str:
     header = ("TYPE", "FREE", "IN USE", "TOTAL", "AT ONCE", "WAITING", "NEXT FREE")
     rows = [
         (
@@ -26,7 +26,7 @@ def format_availability(types: Iterable[TypeAvailability]) -> str:
         )
         for entry in types
     ]
-    return format_table(header, rows, NUMBERS) if rows else "No GPU types are on offer."
+    return format_table(header, rows, NUMBERS, width) if rows else "No GPU types are on offer."
 
 
 def format_status(status: ClusterStatus) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gpudev.cli.render.picture import Picture
 from gpudev.cli.render.table import format_fields, format_table
 from gpudev.cli.render.times import Now, format_moment
 from gpudev.wire.disks import DiskInfo, SnapshotInfo
@@ -21,9 +22,9 @@ _STATES = {
 }
 
 
-def format_disks(disks: Sequence[DiskInfo], now: Now) -> str:
+def format_disks(disks: Sequence[DiskInfo], now: Now, width: int | None = None) -> str:
     header = ("NAME", "SIZE", "STATE", "RESERVATION", "SNAPSHOTS", "LAST USED")
-    return format_table(header, [_row(disk, now) for disk in disks], right=frozenset({1, 4}))
+    return format_table(header, [_row(disk, now) for disk in disks], frozenset({1, 4}), width)
 
 
 def format_disk(disk: DiskInfo, now: Now) -> str:
@@ -49,13 +50,14 @@ def format_disk(disk: DiskInfo, now: Now) -> str:
     return format_fields([(name, value) for name, value in fields if value])
 
 
-def format_snapshots(snapshots: Sequence[SnapshotInfo], now: Now) -> str:
+def format_snapshots(snapshots: Sequence[SnapshotInfo], now: Now, width: int | None = None) -> str:
     rows = [(each.snapshot_id, format_moment(each.created_at, now), each.volume_id) for each in snapshots]
-    return format_table(("SNAPSHOT", "MADE AT", "VOLUME"), rows)
+    return format_table(("SNAPSHOT", "MADE AT", "VOLUME"), rows, width=width)
 
 
-def format_progress(disk: DiskInfo) -> str:
-    return f'Disk "{disk.disk_name}": {disk.problem or _state(disk)}'
+def picture_disk(disk: DiskInfo) -> Picture:
+    words = f'Disk "{disk.disk_name}": {disk.problem or _state(disk)}'
+    return Picture(words, plain=words)
 
 
 def _row(disk: DiskInfo, now: Now) -> tuple[str, ...]:

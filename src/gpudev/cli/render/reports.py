@@ -18,9 +18,9 @@ _COLUMNS = (
 )
 
 
-def format_usage_table(table: UsageTable) -> str:
+def format_usage_table(table: UsageTable, width: int | None = None) -> str:
     header = (table.by.upper(), "RESERVATIONS", "GPU HOURS", "MEAN WAIT", "IDLE", "RELEASED EARLY", "COST")
-    return format_table(header, [_cells(row) for row in table.rows])
+    return format_table(header, [_cells(row) for row in table.rows], width=width)
 
 
 def format_csv(table: UsageTable) -> str:

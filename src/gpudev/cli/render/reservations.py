@@ -17,13 +17,15 @@ def format_gpus(gpu_type: str, count: int, *, simulated: bool = False) -> str:
     return f"{text} (simulated)" if simulated else text
 
 
-def format_list(jobs: Sequence[JobDetail], now: Now, *, with_users: bool = False) -> str:
+def format_list(
+    jobs: Sequence[JobDetail], now: Now, *, with_users: bool = False, width: int | None = None
+) -> str:
     header = ("ID", "NAME", "GPUS", "STATUS", "WHEN")
     rows = [(id8(job.job_id), job.name, _gpus_of(job), job.status, _when(job, now)) for job in jobs]
     if with_users:
         owned = [(job.user_id, *row) for job, row in zip(jobs, rows, strict=True)]
-        return format_table(("USER", *header), owned)
-    return format_table(header, rows)
+        return format_table(("USER", *header), owned, width=width)
+    return format_table(header, rows, width=width)
 
 
 def format_names(jobs: Sequence[JobDetail]) -> str:
@@ -75,7 +77,7 @@ def format_place(job: JobDetail, now: Now) -> str:
     place = f"position {job.queue_position}" if job.queue_position else "waiting"
     if job.estimated_start_at is None:
         return f"{place}, start not known yet"
-    return f"{place}, starts about {format_wait(job.estimated_start_at, now)}"
+    return f"{place}, starts by {format_wait(job.estimated_start_at, now)}"
 
 
 def format_ready(job: JobDetail, now: Now, config: Path) -> str:

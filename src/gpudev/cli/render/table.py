@@ -1,17 +1,28 @@
-"""A plain table: columns as wide as their widest cell, two blanks between them, no lines."""
+"""A plain table: columns as wide as their widest cell, two blanks between them, no lines.
+
+Where a width is given and the table is wider, the columns that do not fit stand below, further in, so that
+nothing is lost in a narrow window.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+_GAP = 2
+_INDENT = "    "
+
 
 def format_table(
-    header: Sequence[str], rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset()
+    header: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    right: frozenset[int] = frozenset(),
+    width: int | None = None,
 ) -> str:
     """`right` are the columns whose cells are numbers and stand at the right edge."""
     lines = [header, *rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
-    return "\n".join(_format_line(line, widths, right) for line in lines)
+    bands = _split(widths, width)
+    return "\n".join(text for line in lines for text in _format_line(line, widths, right, bands))
 
 
 def format_fields(fields: Sequence[tuple[str, str]]) -> str:
@@ -20,9 +31,27 @@ def format_fields(fields: Sequence[tuple[str, str]]) -> str:
     return "\n".join(f"{name.ljust(width)}  {value}" for name, value in fields)
 
 
-def _format_line(cells: Sequence[str], widths: Sequence[int], right: frozenset[int]) -> str:
-    padded = (
+def _split(widths: Sequence[int], width: int | None) -> list[range]:
+    """The columns of each line that a row takes; a column that fits nowhere has a line of its own."""
+    bands: list[range] = []
+    start = 0
+    used = -_GAP
+    for column, wide in enumerate(widths):
+        indent = len(_INDENT) if bands else 0
+        if width is not None and column > start and indent + used + _GAP + wide > width:
+            bands.append(range(start, column))
+            start, used = column, -_GAP
+        used += _GAP + wide
+    return [*bands, range(start, len(widths))]
+
+
+def _format_line(
+    cells: Sequence[str], widths: Sequence[int], right: frozenset[int], bands: Sequence[range]
+) -> list[str]:
+    padded = [
         cell.rjust(width) if column in right else cell.ljust(width)
         for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
-    )
-    return "  ".join(padded).rstrip()
+    ]
+    texts = ["  ".join(padded[column] for column in band).rstrip() for band in bands]
+    first, *others = texts
+    return [first, *(f"{_INDENT}{text}" for text in others if text)]

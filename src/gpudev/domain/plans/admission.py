@@ -1,11 +1,11 @@
-"""Which waiting requests of one GPU type get their place now, and what the others are told.
+"""Which waiting requests of one GPU type start now, and what the others are promised.
 
-First come, first served: the first request that does not fit holds back those behind it.
+First come, first served on a kept plan: a later request starts before an earlier one only where that does not
+move it. See `promises` for the plan and `waiting_reasons` for the words.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -16,17 +16,21 @@ from gpudev.domain.capacity import (
     could_hold,
     count_free_slots,
     measure_availability,
+    measure_rooms,
 )
 from gpudev.domain.catalogue import GpuType
-from gpudev.domain.eta import Forecast, Forecaster
+from gpudev.domain.eta import NO_HABITS, Habits, LikelyStart
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.lifecycle import Status
-from gpudev.domain.names import NodeName, ReservationId, UserId, id8
-from gpudev.domain.placement import choose_nodes, choose_port_slot
+from gpudev.domain.names import ReservationId, UserId
+from gpudev.domain.placement import choose_port_slot
 from gpudev.domain.plans.actions import AdmissionAction, Record, SetQueuePlaces
+from gpudev.domain.plans.promises import Promises, Situation, make_promises
+from gpudev.domain.plans.waiting_reasons import WaitingReasons
 from gpudev.domain.queueing import QueuePlace, has_moved, in_order
 from gpudev.domain.reasons import EXPLANATIONS, Reason
 from gpudev.domain.reservation import Event, EventKind, Reservation, place, queue
+from gpudev.domain.schedule.slots import Slot
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,8 @@ class Observation:
     """What of the holders the nodes' free slots account for already; see `capacity.list_shown`."""
     policy: TimePolicy
     now: datetime
+    habits: Habits = NO_HABITS
+    """How long those waited who have started."""
     port_slots: tuple[str, ...] = ()
     """Ready addresses that nobody has yet; a server without one gets an address made for it."""
     disk_busy: frozenset[ReservationId] = frozenset()
@@ -48,38 +54,68 @@ class Observation:
 
 
 def plan_admission(seen: Observation) -> tuple[AdmissionAction, ...]:
-    free = count_free_slots(seen.nodes, seen.gpu_type, seen.holders, seen.shown)
-    placed = _place_in_order(seen, free)
+    line = in_order(seen.waiting)
+    situation = situation_of(seen)
+    promises = make_promises(situation, _list_takeable(seen, line))
+    placed = _place_due(seen, promises, line)
     admitted = {record.before.id for record in placed}
-    left = tuple(request for request in in_order(seen.waiting) if request.id not in admitted)
-    places = _queue_places(seen, free, [record.after for record in placed], left)
-    first_seen = tuple(
-        _queueing(request, places[request.id], seen.now)
-        for request in left
-        if request.status is Status.PENDING
-    )
+    left = tuple(request for request in line if request.id not in admitted)
+    reasons = WaitingReasons(situation, promises, admitted)
+    places = _queue_places(seen, promises, reasons, left)
+    told = tuple(record for request in left for record in _tell(seen, promises, request, places[request.id]))
     changed = tuple(
         places[request.id]
         for request in left
         if has_moved(request, places[request.id]) or _is_old(request, seen)
     )
-    return (*placed, *first_seen, *([SetQueuePlaces(changed)] if changed else []))
+    return (*placed, *told, *([SetQueuePlaces(changed)] if changed else []))
+
+
+def situation_of(seen: Observation) -> Situation:
+    holders = tuple(holder for holder in seen.holders if holder.holds_room)
+    rooms = measure_rooms(seen.nodes, seen.gpu_type, holders, seen.shown)
+    return Situation(seen.gpu_type, rooms, holders, seen.policy, seen.now)
 
 
 def predict_availability(seen: Observation, plan: tuple[AdmissionAction, ...]) -> Availability:
     """The room that is left once the plan is carried out, and when a newcomer would start."""
-    records = [action for action in plan if isinstance(action, Record)]
-    placed = [record.after for record in records if record.after.holds_room]
-    admitted = {reservation.id for reservation in placed}
-    holders = (*(holder for holder in seen.holders if holder.holds_room), *placed)
-    left = tuple(request for request in in_order(seen.waiting) if request.id not in admitted)
-    free = count_free_slots(seen.nodes, seen.gpu_type, holders, seen.shown)
+    after = _carry_out(seen, plan)
     newcomer = _make_newcomer(seen)
-    line = _list_takeable(seen, (*left, newcomer))
-    forecasts = Forecaster(seen.gpu_type, seen.now, seen.policy).forecast(free, holders, line)
-    start = forecasts[newcomer.id].start if newcomer.id in forecasts else None
-    availability = measure_availability(seen.nodes, seen.gpu_type, holders, seen.shown)
-    return replace(availability, next_start_at=start if start != seen.now else None)
+    situation = situation_of(after)
+    promises = make_promises(situation, (*_list_takeable(seen, in_order(after.waiting)), newcomer))
+    slot = promises.plan.find_slot(newcomer.id)
+    availability = measure_availability(seen.nodes, seen.gpu_type, after.holders, seen.shown)
+    return replace(availability, next_start_at=_start_of(slot, seen) if slot else None)
+
+
+def find_next_start(seen: Observation, plan: tuple[AdmissionAction, ...]) -> datetime | None:
+    """When the next of those who wait is to start, so that somebody looks then."""
+    starts = (request.estimated_start_at for request in _carry_out(seen, plan).waiting)
+    return min((start for start in starts if start and start > seen.now), default=None)
+
+
+def _carry_out(seen: Observation, plan: tuple[AdmissionAction, ...]) -> Observation:
+    """The observation as it will be once the plan has been written."""
+    records = [action.after for action in plan if isinstance(action, Record)]
+    placed = tuple(reservation for reservation in records if reservation.holds_room)
+    admitted = {reservation.id for reservation in placed}
+    told = {
+        place_.reservation_id: place_
+        for action in plan
+        if isinstance(action, SetQueuePlaces)
+        for place_ in action.places
+    }
+    waiting = tuple(
+        _at_place(request, told.get(request.id)) for request in seen.waiting if request.id not in admitted
+    )
+    holders = (*(holder for holder in seen.holders if holder.holds_room), *placed)
+    return replace(seen, waiting=waiting, holders=holders)
+
+
+def _at_place(request: Reservation, told: QueuePlace | None) -> Reservation:
+    if told is None:
+        return request
+    return replace(request, estimated_start_at=told.estimated_start_at, planned_nodes=told.planned_nodes)
 
 
 def _make_newcomer(seen: Observation) -> Reservation:
@@ -96,20 +132,25 @@ def _make_newcomer(seen: Observation) -> Reservation:
     )
 
 
-def _place_in_order(seen: Observation, free: dict[NodeName, int]) -> list[Record]:
-    """Place from the front until one does not fit; `free` shrinks as room is given away."""
+def _place_due(seen: Observation, promises: Promises, line: tuple[Reservation, ...]) -> list[Record]:
+    """Start those whose time has come and whose room is there; `free` shrinks as it is given away."""
+    free = count_free_slots(seen.nodes, seen.gpu_type, seen.holders, seen.shown)
     placed: list[Record] = []
     port_slots = list(seen.port_slots)
-    for request in _list_takeable(seen, in_order(seen.waiting)):
+    for request in line:
+        slot = promises.plan.find_slot(request.id)
         slots = seen.gpu_type.slots_for(request.gpus_per_node)
-        nodes = choose_nodes(free, slots, request.node_count)
-        if not nodes:
-            break
-        for node in nodes:
+        if (
+            slot is None
+            or slot.start > promises.plan.origin
+            or any(free[node] < slots for node in slot.nodes)
+        ):
+            continue
+        for node in slot.nodes:
             free[node] -= slots
-        after = place(request, nodes, seen.now, choose_port_slot(port_slots, request.id))
+        after = place(request, slot.nodes, seen.now, choose_port_slot(port_slots, request.id))
         port_slots = [one for one in port_slots if one != after.port_slot]
-        message = f"Placed on {', '.join(nodes)}."
+        message = f"Placed on {', '.join(slot.nodes)}."
         placed.append(Record(request, after, Event(EventKind.PLACED, message, seen.now)))
     return placed
 
@@ -119,68 +160,66 @@ def _list_takeable(seen: Observation, requests: tuple[Reservation, ...]) -> tupl
 
     The same goes for one that waits for its disk.
     """
+    sizes = {(request.gpus_per_node, request.node_count): request for request in requests}
+    takeable = {size for size, one in sizes.items() if could_hold(seen.nodes, seen.gpu_type, one)}
     return tuple(
         request
         for request in requests
-        if request.id not in seen.disk_busy and could_hold(seen.nodes, seen.gpu_type, request)
+        if request.id not in seen.disk_busy and (request.gpus_per_node, request.node_count) in takeable
     )
 
 
 def _queue_places(
-    seen: Observation,
-    free: Mapping[NodeName, int],
-    just_placed: list[Reservation],
-    left: tuple[Reservation, ...],
+    seen: Observation, promises: Promises, reasons: WaitingReasons, left: tuple[Reservation, ...]
 ) -> dict[ReservationId, QueuePlace]:
-    holders = (*(holder for holder in seen.holders if holder.holds_room), *just_placed)
-    line = _list_takeable(seen, left)
-    forecasts = Forecaster(seen.gpu_type, seen.now, seen.policy).forecast(free, holders, line)
-    place_in_line = {request.id: number for number, request in enumerate(line)}
+    takeable = {request.id for request in _list_takeable(seen, left)}
     places: dict[ReservationId, QueuePlace] = {}
     for position, request in enumerate(left, start=1):
-        forecast = forecasts.get(request.id)
-        is_busy = request.id in seen.disk_busy
-        reason = Reason.DISK_BUSY if is_busy else _reason_for(place_in_line.get(request.id))
+        slot = promises.plan.find_slot(request.id)
+        if request.id in seen.disk_busy:
+            reason, detail = Reason.DISK_BUSY, EXPLANATIONS[Reason.DISK_BUSY].sentence
+        else:
+            reason, detail = reasons.explain(request, slot, is_takeable=request.id in takeable)
         places[request.id] = QueuePlace(
             reservation_id=request.id,
             position=position,
-            estimated_start_at=forecast.start if forecast else None,
+            estimated_start_at=seen.policy.grid.time_of(slot.start) if slot else None,
             reason=reason,
-            detail=_explain(request, reason, forecast),
+            detail=detail,
+            planned_nodes=slot.nodes if slot else (),
+            likely=_likely_start(seen, request, slot),
         )
     return places
 
 
-def _reason_for(place_in_line: int | None) -> Reason:
-    """The first in line waits for room, those behind it for their turn."""
-    if place_in_line is None:
-        return Reason.NO_NODES
-    return Reason.WAITING_FOR_CAPACITY if place_in_line == 0 else Reason.WAITING_IN_LINE
+def _likely_start(seen: Observation, request: Reservation, slot: Slot | None) -> LikelyStart | None:
+    """A booking starts at its time, and of what is not promised nothing is known."""
+    if slot is None or request.start_at is not None:
+        return None
+    promised_at = seen.policy.grid.time_of(slot.start)
+    return seen.habits.find_likely_start(request.created_at, promised_at, max(1, request.gpu_count))
 
 
-def _explain(request: Reservation, reason: Reason, forecast: Forecast | None) -> str:
-    """The reason with the names and times of this case. Only the id and end of a blocker are shown."""
-    if forecast is None or forecast.last.blocker is None:
-        return _GANG_SENTENCES[reason] if request.is_gang else EXPLANATIONS[reason].sentence
-    when = f"{forecast.start:%Y-%m-%d %H:%M} UTC"
-    blocker = id8(forecast.last.blocker)
-    return f"{_in_words(request)}: {forecast.last.node} has room at {when}, when {blocker} ends."
+def _start_of(slot: Slot, seen: Observation) -> datetime | None:
+    """None: now."""
+    start = seen.policy.grid.time_of(slot.start)
+    return start if start > seen.now else None
 
 
-_GANG_SENTENCES = {
-    Reason.WAITING_FOR_CAPACITY: "Not enough nodes of this type are free as a whole.",
-    Reason.WAITING_IN_LINE: EXPLANATIONS[Reason.WAITING_IN_LINE].sentence,
-    Reason.DISK_BUSY: EXPLANATIONS[Reason.DISK_BUSY].sentence,
-    Reason.NO_NODES: "Not enough whole nodes of this type are in service.",
-}
-
-
-def _in_words(request: Reservation) -> str:
-    if request.gpu_count == 0:
-        return f"A {request.gpu_type} slot on one node"
-    gpus = f"{request.gpu_count} {request.gpu_type} GPU{'' if request.gpu_count == 1 else 's'}"
-    where = f"{request.node_count} whole nodes" if request.is_gang else "one node"
-    return f"{gpus} on {where}"
+def _tell(seen: Observation, promises: Promises, request: Reservation, place_: QueuePlace) -> list[Record]:
+    """Who is new here is told its place, and who starts later than promised is told why."""
+    if request.status is Status.PENDING:
+        return [_queueing(request, place_, seen.now)]
+    why, promised = promises.broken.get(request.id), request.estimated_start_at
+    if why is None or promised is None:
+        return []
+    start = place_.estimated_start_at
+    if start is not None and start <= promised:
+        return []
+    new = f"now {start:%Y-%m-%d %H:%M} UTC" if start else "and now it is not known when"
+    message = f"Promised for {promised:%Y-%m-%d %H:%M} UTC, {new}: {why}."
+    after = replace(request, reason=place_.reason, detail=place_.detail)
+    return [Record(request, after, Event(EventKind.REPLANNED, message, seen.now, place_.reason))]
 
 
 def _queueing(request: Reservation, place_: QueuePlace, now: datetime) -> Record:

@@ -23,8 +23,9 @@ def plan_idleness(
     state = weigh(reservation, now, policy)
     if state.is_warning_over:
         after = replace(reservation, idle_warned_at=None, idle_warning="")
-        message = "It is used again, or kept: it is not ended for being idle."
-        return (Record(reservation, after, Event(EventKind.IDLE_OVER, message, now)),)
+        return (
+            Record(reservation, after, Event(EventKind.IDLE_OVER, _tell_why_over(reservation, now), now)),
+        )
     if state.warn_at is not None and now >= state.warn_at:
         words = tell_of_idleness(reservation, now + policy.countdown)
         after = replace(reservation, idle_warned_at=now, idle_warning=words)
@@ -34,3 +35,19 @@ def plan_idleness(
 
 def _list_moments(state: Idleness) -> list[datetime]:
     return [moment for moment in (state.warn_at, state.end_at) if moment is not None]
+
+
+def _tell_why_over(reservation: Reservation, now: datetime) -> str:
+    let_off = "It is not ended for being idle"
+    kept_until, idle_since, warned_at = (
+        reservation.kept_until,
+        reservation.idle_since,
+        reservation.idle_warned_at,
+    )
+    if kept_until is not None and kept_until > now:
+        return f"{let_off}: it is kept until {kept_until:%Y-%m-%d %H:%M:%S} UTC."
+    if idle_since is None:
+        return f"{let_off}, for it is used again: {reservation.idle_words}."
+    if warned_at is not None and idle_since > warned_at:
+        return f"{let_off}, for it was used until {idle_since:%Y-%m-%d %H:%M:%S} UTC."
+    return f"{let_off}: no limit holds any more, or how it is used is not known at the moment."

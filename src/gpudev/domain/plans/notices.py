@@ -7,26 +7,33 @@ from datetime import datetime
 
 from gpudev.domain import expiry
 from gpudev.domain.notices import list_notices, tell_of_end, tell_of_oom
-from gpudev.domain.plans.actions import Note, Record, ReservationAction, Tell
+from gpudev.domain.plans.actions import LookAgain, Note, Record, Tell
+from gpudev.domain.plans.observation import Observation, Plan
 from gpudev.domain.reservation import Event, EventKind, Reservation
 from gpudev.domain.server import ObservedServer, ServerPhase
 
 
-def plan_notices(
+def plan_warnings(
     reservation: Reservation, server: ObservedServer | None, now: datetime
-) -> tuple[ReservationAction, ...]:
-    """Nothing if everybody knows what there is to know; without a server nobody can be told."""
+) -> tuple[Record, ...]:
+    """What there is to say that was not said yet."""
     if server is not None and server.oom_kills > reservation.oom_count:
         return (_count_oom(reservation, server, now),)
     minutes = expiry.find_due_warning(reservation, now)
-    if minutes is not None:
-        return (_warning(reservation, minutes, now),)
+    return () if minutes is None else (_warning(reservation, minutes, now),)
+
+
+def plan_telling(seen: Observation) -> Plan:
+    """Nothing if everybody knows what there is to know; without a server nobody can be told."""
+    reservation, server = seen.reservation, seen.server
     if server is None or server.phase is not ServerPhase.READY:
         return ()
     notices = list_notices(reservation)
     keys = tuple(notice.key for notice in notices)
     if keys == reservation.told_notices:
         return ()
+    if seen.told_at is not None:
+        return (LookAgain(seen.told_at),)
     return (Tell(reservation.id, server.uid, notices), Note(replace(reservation, told_notices=keys)))
 
 

@@ -40,6 +40,8 @@ class Observation:
     """Whether the nodes of its placement are still part of the cluster."""
     disk: Disk | None = None
     """The disk of a reservation that starts, if it has one."""
+    told_at: datetime | None = None
+    """When its users may be told something, if that is not now: they did not hear it the last time."""
 
     @property
     def due_operations(self) -> tuple[Operation, ...]:

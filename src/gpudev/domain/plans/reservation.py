@@ -23,12 +23,13 @@ from gpudev.domain.plans.actions import (
     Note,
     Record,
     SettleOperations,
+    Tell,
 )
 from gpudev.domain.plans.ending import discarding, ending, find_reason, plan_failure, removal
 from gpudev.domain.plans.extension import plan_extension
 from gpudev.domain.plans.idle import is_given_up, plan_idleness
 from gpudev.domain.plans.keep import plan_keep
-from gpudev.domain.plans.notices import plan_notices
+from gpudev.domain.plans.notices import plan_telling, plan_warnings
 from gpudev.domain.plans.observation import Observation, Plan
 from gpudev.domain.plans.start import plan_preparing
 from gpudev.domain.reasons import EXPLANATIONS, Reason
@@ -159,13 +160,16 @@ def _plan_expiry(seen: Observation) -> Plan:
 
 def _plan_running(seen: Observation) -> Plan:
     # Its node may be silent, and then nobody hears a notice: what is wrong is said first.
-    if news := _warning(seen) or plan_notices(seen.reservation, seen.server, seen.now):
+    if news := _warning(seen) or plan_warnings(seen.reservation, seen.server, seen.now):
         return news
+    telling = plan_telling(seen)
+    if any(isinstance(action, Tell) for action in telling):
+        return telling
     idleness = plan_idleness(seen.reservation, seen.now, seen.idle_policy)
     if any(isinstance(action, Record) for action in idleness):
         return idleness
     due = (
-        *(action.at for action in idleness if isinstance(action, LookAgain)),
+        *(action.at for action in (*telling, *idleness) if isinstance(action, LookAgain)),
         expiry.find_next_warning(seen.reservation, seen.now),
         expiry.ends_at(seen.reservation, seen.policy),
     )

@@ -1,4 +1,4 @@
-"""Who gets a place now, and what the others are told: first come, first served, nothing given twice."""
+"""Who starts now, and what the others are promised: first come, first served, nothing given twice."""
 
 from __future__ import annotations
 
@@ -89,6 +89,8 @@ def apply_places(seen: Observation, plan: Plan) -> Observation:
             status=Status.QUEUED,
             queue_position=written[row.id].position,
             estimated_start_at=written[row.id].estimated_start_at,
+            planned_nodes=written[row.id].planned_nodes,
+            likely_start=written[row.id].likely_start,
             reason=written[row.id].reason,
             detail=written[row.id].detail,
             last_queue_update=seen.now,
@@ -110,9 +112,17 @@ class TestPlacing:
         assert list(placed(plan)) == [make_id(1)]
         assert [place.position for place in places(plan).values()] == [1, 2]
 
-    def test_head_of_the_line_holds_back_a_later_one_that_would_fit(self) -> None:
-        plan = plan_admission(observe([request(1, 4), request(2, 1)], [holder(9, 2)]))
+    def test_later_one_starts_first_where_the_head_of_the_line_does_not_wait_for_it(self) -> None:
+        short = request(2, 1, duration=0.5 * HOUR)
+        plan = plan_admission(observe([request(1, 4), short], [holder(9, 2)]))
+        assert placed(plan) == {make_id(2): "a"}
+        assert places(plan)[make_id(1)].estimated_start_at == NOW + HOUR + 5 * MINUTE
+
+    def test_later_one_that_would_delay_the_head_of_the_line_waits(self) -> None:
+        long = request(2, 1, duration=1.1 * HOUR)
+        plan = plan_admission(observe([request(1, 4), long], [holder(9, 2)]))
         assert not placed(plan)
+        assert places(plan)[make_id(2)].estimated_start_at == NOW + 2 * HOUR + 10 * MINUTE
 
     def test_request_that_no_node_could_ever_take_holds_back_nobody(self) -> None:
         plan = plan_admission(observe([request(1, 8), request(2, 4)]))
@@ -176,8 +186,10 @@ class TestGangs:
         assert (place.reason, place.estimated_start_at) == (Reason.DISK_BUSY, None)
 
     def test_gang_gets_all_of_its_nodes_or_none(self) -> None:
-        plan = plan_admission(observe([self.gang(), request(2)], nodes=self.nodes(4, 3)))
+        held = make_reservation(9, status=Status.ACTIVE, node="b", expires_at=NOW + HOUR)
+        plan = plan_admission(observe([self.gang()], [held], nodes=self.nodes(4, 3)))
         assert not placed(plan)
+        assert places(plan)[make_id(1)].planned_nodes == ("a", "b")
 
     def test_gang_that_waits_is_told_which_node_is_free_last_and_when(self) -> None:
         held = make_reservation(9, status=Status.ACTIVE, node="b", expires_at=NOW + HOUR)
@@ -185,10 +197,10 @@ class TestGangs:
         place = places(plan)[make_id(1)]
         assert (place.reason, place.estimated_start_at) == (
             Reason.WAITING_FOR_CAPACITY,
-            NOW + HOUR + POLICY.grace,
+            NOW + HOUR + 5 * MINUTE,
         )
         assert place.detail == (
-            "8 quad GPUs on 2 whole nodes: b has room at 2030-01-01 13:02 UTC, when 00000009 ends."
+            "8 quad GPUs on 2 whole nodes: b has room at 2030-01-01 13:05 UTC, when 00000009 ends."
         )
 
     def test_gang_that_waits_for_strangers_is_not_told_of_one_node(self) -> None:
@@ -202,11 +214,11 @@ class TestGangs:
         assert (place.reason, place.estimated_start_at) == (Reason.NO_NODES, None)
         assert place.detail == "Not enough whole nodes of this type are in service."
 
-    def test_gang_at_the_head_of_the_line_keeps_later_ones_from_its_nodes(self) -> None:
-        """A later request would fit on the node that is free, and would make the gang wait for it."""
+    def test_gang_keeps_later_ones_from_its_nodes_that_would_make_it_wait(self) -> None:
         held = make_reservation(9, status=Status.ACTIVE, node="b", gpu_count=4, expires_at=NOW + HOUR)
-        plan = plan_admission(observe([self.gang(), request(2, 4)], [held], nodes=self.nodes(4, 0)))
-        assert not placed(plan)
+        line = [self.gang(), request(2, 4, duration=2 * HOUR), request(3, 4, duration=HOUR)]
+        plan = plan_admission(observe(line, [held], nodes=self.nodes(4, 0)))
+        assert placed(plan) == {make_id(3): "a"}
 
     def test_gang_of_which_one_member_is_not_shown_yet_keeps_that_node(self) -> None:
         held = make_reservation(9, status=Status.PREPARING, nodes="ab", gpu_count=8)
@@ -224,36 +236,52 @@ class TestQueuePlaces:
         plan = plan_admission(observe([request(1, 4)], [holder(9, 1), holder(10, 3, 2 * HOUR)]))
         place = places(plan)[make_id(1)]
         assert place.reason is Reason.WAITING_FOR_CAPACITY
-        assert place.estimated_start_at == NOW + 2 * HOUR + POLICY.grace
+        assert place.estimated_start_at == NOW + 2 * HOUR + 5 * MINUTE
         assert (
-            place.detail == "4 quad GPUs on one node: a has room at 2030-01-01 14:02 UTC, when 0000000a ends."
+            place.detail == "4 quad GPUs on one node: a has room at 2030-01-01 14:05 UTC, when 0000000a ends."
         )
 
-    def test_who_would_fit_is_told_that_earlier_requests_go_first(self) -> None:
-        nodes = (make_node("a", free=0), make_node("b", free=1))
-        plan = plan_admission(observe([request(1, 4), request(2, 1)], [holder(9, 4)], nodes=nodes))
+    def test_who_waits_for_one_that_waits_is_told_of_that_one(self) -> None:
+        plan = plan_admission(observe([request(1, 4), request(2, 1)], [holder(9, 4)]))
         second = places(plan)[make_id(2)]
         assert second.reason is Reason.WAITING_IN_LINE
-        assert second.detail == EXPLANATIONS[Reason.WAITING_IN_LINE].sentence
-        assert second.estimated_start_at == places(plan)[make_id(1)].estimated_start_at
+        assert second.detail == (
+            "1 quad GPU on one node: a has room at 2030-01-01 14:10 UTC, "
+            "when 00000001, which starts before, ends."
+        )
+
+    def test_of_several_who_end_together_the_largest_is_named_and_then_the_first(self) -> None:
+        holders = [holder(11, 2), holder(9, 1), holder(10, 1)]
+        assert (
+            "when 0000000b ends"
+            in places(plan_admission(observe([request(1, 4)], holders)))[make_id(1)].detail
+        )
+        alike = [holder(11, 1), holder(9, 1), holder(10, 2, 0.5 * HOUR)]
+        assert (
+            "when 00000009 ends" in places(plan_admission(observe([request(1, 4)], alike)))[make_id(1)].detail
+        )
 
     def test_request_behind_an_impossible_one_is_first_of_those_that_wait_for_room(self) -> None:
         plan = plan_admission(observe([request(1, 8), request(2, 4)], [holder(9, 1)]))
         reasons = [places(plan)[make_id(number)].reason for number in (1, 2)]
         assert reasons == [Reason.NO_NODES, Reason.WAITING_FOR_CAPACITY]
 
-    def test_room_that_strangers_hold_has_no_time_and_no_one_is_promised_any(self) -> None:
-        """Two of the four GPUs are taken by something that is not ours."""
+    def test_room_that_strangers_hold_has_no_time_and_nobody_is_promised_it(self) -> None:
+        """Two of the four GPUs are taken by something that is not ours. Who needs none of them goes on."""
         plan = plan_admission(observe([request(1, 4), request(2, 1)], nodes=(make_node(free=2),)))
-        assert not placed(plan)
-        told = [places(plan)[make_id(number)] for number in (1, 2)]
-        assert [place.estimated_start_at for place in told] == [None, None]
-        assert [place.reason for place in told] == [Reason.WAITING_FOR_CAPACITY, Reason.WAITING_IN_LINE]
+        assert placed(plan) == {make_id(2): "a"}
+        place = places(plan)[make_id(1)]
+        assert (place.estimated_start_at, place.planned_nodes) == (None, ())
+        assert (place.reason, place.detail) == (
+            Reason.WAITING_FOR_CAPACITY,
+            EXPLANATIONS[Reason.WAITING_FOR_CAPACITY].sentence,
+        )
 
     def test_request_placed_in_this_very_pass_is_reckoned_with(self) -> None:
         plan = plan_admission(observe([request(1, 4, duration=3 * HOUR), request(2, 4)]))
-        assert places(plan)[make_id(2)].estimated_start_at == NOW + 3 * HOUR + POLICY.grace
-        assert "00000001" in places(plan)[make_id(2)].detail
+        assert places(plan)[make_id(2)].estimated_start_at == NOW + 3 * HOUR + 5 * MINUTE
+        assert places(plan)[make_id(2)].reason is Reason.WAITING_FOR_CAPACITY
+        assert "when 00000001 ends" in places(plan)[make_id(2)].detail
 
     def test_one_gpu_is_spoken_of_in_the_singular(self) -> None:
         plan = plan_admission(observe([request(1)], [holder(9, 4)]))
@@ -299,11 +327,13 @@ class TestPrediction:
         assert self.predict(observe([request(1, 2)])) == (2, None)
 
     def test_newcomer_starts_when_room_comes_back(self) -> None:
-        assert self.predict(observe([], [holder(9, 4)])) == (0, NOW + HOUR + POLICY.grace)
+        assert self.predict(observe([], [holder(9, 4)])) == (0, NOW + HOUR + 5 * MINUTE)
 
-    def test_newcomer_goes_behind_the_line(self) -> None:
+    def test_newcomer_fills_a_hole_or_goes_behind_the_line(self) -> None:
         seen = observe([request(1, 4)], [holder(9, 2)])
-        assert self.predict(seen) == (2, NOW + 2 * HOUR + 2 * POLICY.grace)
+        assert self.predict(seen) == (2, None)
+        tight = observe([request(1, 4)], [holder(9, 2, 0.5 * HOUR)])
+        assert self.predict(tight) == (2, NOW + 1.5 * HOUR + 10 * MINUTE)
 
     def test_nothing_is_promised_where_no_node_is(self) -> None:
         assert self.predict(observe([], nodes=())) == (0, None)
@@ -400,29 +430,34 @@ def test_every_record_is_a_legal_move_and_each_request_has_at_most_one(seen: Obs
 
 @QUICK
 @every_observation
-def test_nobody_overtakes_a_request_that_some_node_could_take(seen: Observation) -> None:
-    plan = plan_admission(seen)
-    possible = [place for place in places(plan).values() if place.reason is not Reason.NO_NODES]
-    waits_since = {row.id: (row.created_at, row.id) for row in seen.waiting}
-    for place in possible:
-        assert all(waits_since[first] < waits_since[place.reservation_id] for first in placed(plan))
-
-
-@QUICK
-@every_observation
-def test_positions_are_one_to_n_and_times_rise_with_them(seen: Observation) -> None:
+def test_positions_are_one_to_n_in_the_order_of_coming(seen: Observation) -> None:
     told = sorted(places(plan_admission(seen)).values(), key=lambda place: place.position)
     assert [place.position for place in told] == list(range(1, len(told) + 1))
-    starts = [place.estimated_start_at for place in told if place.estimated_start_at]
-    assert starts == sorted(starts)
+    came = {row.id: (row.created_at, row.id) for row in seen.waiting}
+    order = [came[place.reservation_id] for place in told]
+    assert order == sorted(order)
 
 
 @QUICK
 @every_observation
-def test_exactly_the_first_possible_request_waits_for_capacity(seen: Observation) -> None:
-    told = sorted(places(plan_admission(seen)).values(), key=lambda place: place.position)
-    reasons = [place.reason for place in told if place.reason is not Reason.NO_NODES]
-    assert reasons == [Reason.WAITING_FOR_CAPACITY, *[Reason.WAITING_IN_LINE] * len(reasons)][: len(reasons)]
+def test_whoever_has_a_time_has_a_place_and_the_other_way_round(seen: Observation) -> None:
+    for place in places(plan_admission(seen)).values():
+        assert (place.estimated_start_at is None) == (place.planned_nodes == ())
+        assert place.estimated_start_at is None or place.estimated_start_at > seen.now
+
+
+@QUICK
+@given(seen=observations(), newcomer=SIZES)
+def test_a_newcomer_changes_nobody_elses_promise(seen: Observation, newcomer: tuple[int, int]) -> None:
+    plan = plan_admission(seen)
+    given_away = tuple(
+        action.after for action in plan if isinstance(action, Record) and action.after.is_placed
+    )
+    after = replace(apply_places(seen, plan), holders=(*seen.holders, *given_away))
+    gpus, nodes = newcomer
+    late = request(500, gpus, node_count=nodes, created_at=NOW)
+    moved = places(plan_admission(replace(after, waiting=(*after.waiting, late))))
+    assert set(moved) <= {late.id}
 
 
 @QUICK
@@ -441,6 +476,74 @@ def test_second_pass_of_the_same_moment_finds_nothing_to_do(seen: Observation) -
     )
     after = replace(apply_places(seen, plan), holders=(*seen.holders, *given_away))
     assert plan_admission(after) == ()
+
+
+class TestKeptPromises:
+    """One node of four, or two; the pass before has promised, and then something happens."""
+
+    def promise(self, seen: Observation, *numbers: int) -> Observation:
+        after = apply_places(seen, plan_admission(seen))
+        assert {row.id for row in after.waiting} == {make_id(number) for number in numbers}
+        return after
+
+    def test_one_starts_on_its_node_at_its_time(self) -> None:
+        seen = self.promise(observe([request(1, 4)], [holder(9, 1)]), 1)
+        due = replace(seen, now=NOW + HOUR + 5 * MINUTE, holders=(), nodes=(make_node(free=4),))
+        assert placed(plan_admission(due)) == {make_id(1): "a"}
+
+    def test_one_whose_time_has_come_waits_a_moment_for_its_room_to_be_cleared(self) -> None:
+        seen = self.promise(observe([request(1, 4)], [holder(9, 1)]), 1)
+        due = replace(seen, now=NOW + HOUR + 5 * MINUTE)
+        plan = plan_admission(due)
+        assert not placed(plan)
+        place = places(plan)[make_id(1)]
+        assert place.estimated_start_at == due.now
+        assert place.detail == "Its time has come; a is being cleared for it."
+
+    def test_early_release_moves_everybody_up_in_order(self) -> None:
+        seen = self.promise(observe([request(1, 4), request(2, 4)], [holder(9, 1)]), 1, 2)
+        plan = plan_admission(replace(seen, holders=(), nodes=(make_node(free=4),)))
+        assert placed(plan) == {make_id(1): "a"}
+        assert places(plan)[make_id(2)].estimated_start_at == NOW + HOUR + 5 * MINUTE
+
+    def test_lost_node_replans_only_who_was_on_it_and_tells_why(self) -> None:
+        nodes = (make_node("a", free=0), make_node("b", free=0))
+        holders = [
+            make_reservation(8, status=Status.ACTIVE, node="a", gpu_count=4, expires_at=NOW + HOUR),
+            make_reservation(9, status=Status.ACTIVE, node="b", gpu_count=4, expires_at=NOW + 2 * HOUR),
+        ]
+        seen = self.promise(observe([request(1, 4), request(2, 4)], holders, nodes=nodes), 1, 2)
+        lost = replace(seen, nodes=(replace(nodes[0], is_schedulable=False), nodes[1]))
+        plan = plan_admission(lost)
+        [record] = [action for action in plan if isinstance(action, Record)]
+        assert record.before.id == make_id(1)
+        assert (record.event.kind, record.event.message) == (
+            EventKind.REPLANNED,
+            "Promised for 2030-01-01 13:05 UTC, now 2030-01-01 15:10 UTC: a is out of service.",
+        )
+        assert make_id(2) not in places(plan)
+
+    def test_extension_that_takes_promised_room_is_told_to_who_was_promised_it(self) -> None:
+        seen = self.promise(observe([request(1, 4)], [holder(9, 4)]), 1)
+        plan = plan_admission(replace(seen, holders=(holder(9, 4, 3 * HOUR),)))
+        [record] = [action for action in plan if isinstance(action, Record)]
+        assert record.event.message.endswith("00000009 is on a for longer than was planned.")
+        assert places(plan)[make_id(1)].estimated_start_at == NOW + 3 * HOUR + 5 * MINUTE
+
+    def test_one_that_came_back_from_a_placement_goes_before_those_who_came_later(self) -> None:
+        seen = self.promise(observe([request(1, 4), request(2, 4)], [holder(9, 1)]), 1, 2)
+        back = replace(seen.waiting[0], estimated_start_at=None, planned_nodes=())
+        free = replace(seen, waiting=(back, seen.waiting[1]), holders=(), nodes=(make_node(free=4),))
+        assert placed(plan_admission(free)) == {make_id(1): "a"}
+
+    def test_booking_starts_not_before_its_time_and_others_use_the_room_until_then(self) -> None:
+        booked = request(1, 4, start_at=NOW + 3 * HOUR)
+        plan = plan_admission(observe([booked, request(2, 4, duration=2.9 * HOUR), request(3, 4)]))
+        assert placed(plan) == {make_id(2): "a"}
+        first, third = places(plan)[make_id(1)], places(plan)[make_id(3)]
+        assert (first.estimated_start_at, first.reason) == (NOW + 3 * HOUR, Reason.BOOKED)
+        assert first.detail == "Booked for 2030-01-01 15:00 UTC on a."
+        assert third.estimated_start_at == NOW + 4 * HOUR + 5 * MINUTE
 
 
 @pytest.mark.parametrize("minutes", [1, 3])

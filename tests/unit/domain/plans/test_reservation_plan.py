@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from gpudev.domain.disk import DiskState
+from gpudev.domain.disk import DiskId, DiskState
 from gpudev.domain.errors import IllegalMove
 from gpudev.domain.expiry import start_is_given_up_at
+from gpudev.domain.idle import IdlePolicy
 from gpudev.domain.lifecycle import LIVE, TERMINAL, WAITING, Status, is_legal
 from gpudev.domain.names import NodeName
 from gpudev.domain.notices import list_notices
@@ -405,6 +406,32 @@ class TestWarning:
         assert telling == Tell(fresh.id, "uid-1", ())
         assert note == Note(replace(fresh, told_notices=()))
 
+    def test_those_who_did_not_hear_are_told_later_and_the_rest_goes_on(self) -> None:
+        untold, at = replace(warned(30), told_notices=()), NOW + HOUR - 29 * MINUTE
+        later = plan_for("active", ServerPhase.READY, at, reservation=untold, told_at=at + SECOND)
+        assert later == (LookAgain(at + SECOND),)
+        due = NOW + HOUR - 15 * MINUTE
+        plan = plan_for("active", ServerPhase.READY, due, reservation=untold, told_at=due + SECOND)
+        assert only_record(plan).after.warned_minutes == 15
+
+    def test_a_server_that_nobody_uses_ends_though_it_cannot_be_told(self) -> None:
+        policy = IdlePolicy(after=10 * MINUTE, countdown=5 * MINUTE)
+        idle = make_reservation(
+            status=Status.ACTIVE, idle_since=NOW - 10 * MINUTE, usage_at=NOW, idle_words="no SSH"
+        )
+        plan = plan_for(
+            "active", ServerPhase.READY, reservation=idle, idle_policy=policy, told_at=NOW + SECOND
+        )
+        assert only_record(plan).event.kind is EventKind.IDLE_WARNED
+
+    def test_a_home_of_its_own_needs_no_clearing_and_a_disk_does(self) -> None:
+        starting = make_reservation(status=Status.PREPARING)
+        ready = make_server(phase=ServerPhase.READY)
+        assert only_record(plan_for("preparing", server=ready)).after.told_notices == ()
+        on_disk = replace(starting, disk_id=DiskId("disk-1"), told_notices=None)
+        plan = plan_for("preparing", server=ready, reservation=on_disk)
+        assert only_record(plan).after.told_notices is None
+
     def test_kill_for_want_of_memory_is_counted_dated_and_told(self) -> None:
         server = make_server(oom_kills=2, last_oom_at=NOW)
         record = only_record(plan_for("active", server=server))
@@ -773,5 +800,5 @@ class TestDisk:
         seen = observe(Status.PREPARING, ServerPhase.STARTING, late, reservation=fresh)
         plan = plan_reservation(replace(seen, disk=make_disk(DiskState.IN_USE)))
         [note] = [action for action in plan if isinstance(action, Note)]
-        assert note.reservation.progress_at == late
+        assert note.after.progress_at == late
         assert records(plan) == []

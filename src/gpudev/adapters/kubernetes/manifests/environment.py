@@ -7,31 +7,21 @@ have replaced, and what belongs to gpu-dev, whose names nobody else can use.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import floor
 
 from gpudev.adapters.kubernetes.labels import Json
 from gpudev.adapters.kubernetes.manifests.gang import gang_hosts
 from gpudev.adapters.kubernetes.manifests.volumes import WORKSPACE
+from gpudev.domain.environment import (
+    DRIVER_CAPABILITIES,
+    NO_GPUS,
+    cache_folders,
+    reservation_variables,
+    thread_counts,
+)
 from gpudev.domain.gang import DEFAULT_MASTER_PORT, MASTER_PORT, gang_environment
 from gpudev.domain.names import NodeName
 from gpudev.domain.server import ServerSpec
 
-_THREAD_COUNTS = (
-    "OMP_NUM_THREADS",
-    "MKL_NUM_THREADS",
-    "OPENBLAS_NUM_THREADS",
-    "NUMEXPR_NUM_THREADS",
-    "NUMBA_NUM_THREADS",
-    "VECLIB_MAXIMUM_THREADS",
-)
-_CACHES = {
-    "HF_HOME": "huggingface",
-    "TORCH_HOME": "torch",
-    "TRITON_CACHE_DIR": "triton",
-    "TORCHINDUCTOR_CACHE_DIR": "torchinductor",
-    "PIP_CACHE_DIR": "pip",
-    "UV_CACHE_DIR": "uv",
-}
 _SECRET_PREFIX = "env."  # noqa: S105 - the beginning of a key's name
 
 
@@ -53,22 +43,11 @@ def make_environment(spec: ServerSpec, secret_name: str, rank: int = 0) -> list[
 
 
 def _defaults(spec: ServerSpec) -> dict[str, str]:
-    """Caches that grow big go to the workspace; as many threads as the share has cores to run them."""
-    threads = str(max(1, floor(spec.share.cpu_limit)))
-    caches = {name: f"{WORKSPACE}/.cache/{folder}" for name, folder in _CACHES.items()}
-    return {**caches, **dict.fromkeys(_THREAD_COUNTS, threads)}
+    return {**cache_folders(WORKSPACE), **thread_counts(spec.share.cpu_limit)}
 
 
 def _own_variables(spec: ServerSpec, node: NodeName) -> dict[str, str]:
-    return {
-        **_gpu_variables(spec),
-        "GPU_DEV_RESERVATION_ID": spec.reservation_id,
-        "GPU_DEV_RESERVATION_NAME": spec.reservation_name,
-        "GPU_DEV_USER": spec.username,
-        "GPU_DEV_GPU_TYPE": spec.gpu_type,
-        "GPU_DEV_GPU_COUNT": str(spec.gpus_per_node),
-        "GPU_DEV_NODE": node,
-    }
+    return {**_gpu_variables(spec), **reservation_variables(spec, node)}
 
 
 def _gang_variables(spec: ServerSpec, rank: int) -> Mapping[str, str]:
@@ -77,9 +56,10 @@ def _gang_variables(spec: ServerSpec, rank: int) -> Mapping[str, str]:
 
 
 def _gpu_variables(spec: ServerSpec) -> dict[str, str]:
-    """Which GPUs are visible is the device plugin's to say; images of NVIDIA say "all", so none is said."""
-    capabilities = {"NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
-    return capabilities if spec.gpu_count else {**capabilities, "NVIDIA_VISIBLE_DEVICES": "void"}
+    """Which GPUs are visible is the device plugin's to say."""
+    return (
+        DRIVER_CAPABILITIES if spec.gpu_count else {**DRIVER_CAPABILITIES, "NVIDIA_VISIBLE_DEVICES": NO_GPUS}
+    )
 
 
 def _from_secret(name: str, secret_name: str) -> Json:

@@ -31,6 +31,14 @@ else
     done
 fi
 
+# How often the kernel has ended something here for want of memory. The cluster hears only of process 1.
+for file in "$groups/memory.events" "$groups/memory/memory.oom_control"; do
+    if [ -r "$file" ]; then
+        sed -n 's/^oom_kill /oom /p' "$file"
+        break
+    fi
+done
+
 if command -v nvidia-smi > /dev/null; then
     nvidia-smi --query-gpu=utilization.gpu,memory.used,memory.total --format=csv,noheader,nounits |
         sed -e 's/,//g' -e 's/^/gpu /'

@@ -9,15 +9,25 @@ WHERE gpu_type = $1 AND cleaned_at IS NULL AND (node_name IS NOT NULL OR status 
 -- name: list_port_slots
 SELECT port_slot FROM reservations WHERE port_slot IS NOT NULL AND cleaned_at IS NULL;
 
+-- The first promise of each is kept, to see later how good it was; a booking is none.
 -- name: set_queue_places
 WITH placed AS (
     UPDATE reservations
     SET queue_position = p.position, estimated_start_at = p.estimated_start_at, reason = p.reason,
-        detail = p.detail, last_queue_update = $6
-    FROM unnest($1::uuid[], $2::integer[], $3::timestamptz[], $4::text[], $5::text[])
-        AS p (reservation_id, position, estimated_start_at, reason, detail)
+        detail = p.detail, planned_nodes = string_to_array(p.planned_nodes, ','), last_queue_update = $7,
+        likely_from = p.likely_from, likely_to = p.likely_to
+    FROM unnest($1::uuid[], $2::integer[], $3::timestamptz[], $4::text[], $5::text[], $6::text[],
+                $8::timestamptz[], $9::timestamptz[], $10::timestamptz[])
+        AS p (reservation_id, position, estimated_start_at, reason, detail, planned_nodes,
+              likely_from, likely_at, likely_to)
     WHERE reservations.reservation_id = p.reservation_id AND status = 'queued'
-    RETURNING reservations.reservation_id
+    RETURNING reservations.*, p.likely_at
+), kept AS (
+    INSERT INTO forecasts (reservation_id, gpu_type, slots, asked_at, promised_at, likely_from, likely_at, likely_to)
+    SELECT reservation_id, gpu_type, greatest(1, gpu_count), created_at, estimated_start_at, likely_from, likely_at,
+           likely_to
+    FROM placed WHERE estimated_start_at IS NOT NULL AND start_at IS NULL
+    ON CONFLICT (reservation_id) DO NOTHING
 )
 SELECT pg_notify('gpu_dev_event', reservation_id::text) FROM placed;
 

@@ -17,10 +17,10 @@ WITH wanted AS (
     INSERT INTO reservations (reservation_id, user_id, name, gpu_type, gpu_count, duration, env_vars,
                               ssh_public_keys, cli_version, created_at, status, detail, last_updated,
                               next_turn_at, event_count, github_user, warning, node_count, image, disk_id,
-                              disk_name)
+                              disk_name, start_at)
     SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'pending', $11, $10, $10, 1, $12,
            CASE WHEN $18 IS NOT NULL AND w.disk_id IS NULL THEN concat_ws(' ', nullif($13, ''), $20) ELSE $13 END,
-           $15, $16, w.disk_id, coalesce(w.name, '')
+           $15, $16, w.disk_id, coalesce(w.name, ''), $21::timestamptz
     FROM (SELECT) one LEFT JOIN wanted w ON true
     RETURNING reservation_id, gpu_type, disk_id, disk_name, warning
 ), told AS (
@@ -211,6 +211,9 @@ WITH changed AS (
     SET status = $4, reason = $5, detail = $6, node_name = $7, node_ip = $8, node_port = $9,
         ssh_host_keys = $10, placed_at = $11, launched_at = $12, expires_at = $13, reservation_ended = $14,
         cancelled_at = $15, cleaned_at = $16, queue_position = $17, estimated_start_at = $18,
+        planned_nodes = CASE WHEN $4 IN ('pending', 'queued') THEN r.planned_nodes ELSE '{}' END,
+        likely_from = CASE WHEN $4 IN ('pending', 'queued') THEN r.likely_from END,
+        likely_to = CASE WHEN $4 IN ('pending', 'queued') THEN r.likely_to END,
         ebs_volume_id = CASE WHEN $4 = 'active'
                         THEN (SELECT d.ebs_volume_id FROM disks d WHERE d.disk_id = r.disk_id)
                         ELSE r.ebs_volume_id END,
@@ -230,6 +233,9 @@ WITH changed AS (
            $19::timestamptz - (SELECT e.at FROM reservation_events e
                   WHERE e.reservation_id = $1 ORDER BY e.number DESC LIMIT 1)
     FROM changed
+), started AS (
+    UPDATE forecasts SET started_at = $19::timestamptz
+    FROM changed WHERE forecasts.reservation_id = changed.reservation_id AND $4 = 'preparing'
 ), settled AS (
     UPDATE operations SET status = o.status, error = o.error, finished_at = $19::timestamptz
     FROM unnest($23::uuid[], $24::text[], $25::text[]) AS o (operation_id, status, error)
@@ -267,7 +273,7 @@ SET lease_token = NULL, lease_until = NULL, defects = 0,
 WHERE reservation_id = $1 AND lease_token = $2;
 
 -- name: postpone
-UPDATE reservations SET lease_token = NULL, lease_until = NULL, next_turn_at = least(next_turn_at, $3)
+UPDATE reservations SET lease_token = NULL, lease_until = NULL, next_turn_at = $3
 WHERE reservation_id = $1 AND lease_token = $2;
 
 -- name: count_defect

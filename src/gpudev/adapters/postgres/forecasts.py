@@ -1,0 +1,55 @@
+"""What the queue has promised and how it turned out, and what the plan of a type follows from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime, timedelta
+
+from gpudev.adapters.postgres.pool import Connection, Database
+from gpudev.adapters.postgres.queries import load_queries
+from gpudev.adapters.postgres.rows import reservation_from
+from gpudev.domain.capacity import NodeRoom
+from gpudev.domain.eta import BUCKETS, MIN_SAMPLES, Accuracy, Habits, WaitRatios
+from gpudev.domain.names import ReservationId
+from gpudev.ports.forecasts import Outlook
+
+_SQL = load_queries("forecasts")
+_ADMISSIONS = load_queries("admissions")
+
+
+class PostgresForecasts:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def read_outlook(self, gpu_type: str, since: datetime) -> Outlook:
+        async with self._database.transaction() as connection:
+            rows = await connection.fetch(_ADMISSIONS["read"], gpu_type)
+            rooms = await connection.fetchval(_SQL["read_rooms"], gpu_type) or []
+            habits = await read_habits(connection, gpu_type, since)
+            disk_busy = await read_disk_busy(connection, gpu_type)
+        return Outlook(
+            reservations=tuple(map(reservation_from, rows)),
+            rooms=tuple(NodeRoom(**room) for room in rooms),
+            habits=habits,
+            disk_busy=disk_busy,
+        )
+
+    async def measure_accuracy(self, since: datetime, step: timedelta) -> tuple[Accuracy, ...]:
+        rows = await self._database.fetch(_SQL["measure_accuracy"], since, step)
+        return tuple(Accuracy(**dict(row)) for row in rows)
+
+
+async def read_habits(connection: Connection, gpu_type: str, since: datetime) -> Habits:
+    bounds = [bound.total_seconds() for bound in BUCKETS]
+    rows = await connection.fetch(_SQL["list_habits"], gpu_type, bounds, since, MIN_SAMPLES)
+    return Habits({(row["slots"], row["bucket"]): WaitRatios(*row["ratios"]) for row in rows})
+
+
+async def read_disk_busy(connection: Connection, gpu_type: str) -> frozenset[ReservationId]:
+    rows = await connection.fetch(_ADMISSIONS["list_disk_busy"], gpu_type)
+    return frozenset(ReservationId(str(row["reservation_id"])) for row in rows)
+
+
+async def write_rooms(connection: Connection, gpu_type: str, rooms: Sequence[NodeRoom]) -> None:
+    await connection.execute(_SQL["set_rooms"], gpu_type, [asdict(room) for room in rooms])

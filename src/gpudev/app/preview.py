@@ -1,0 +1,87 @@
+"""Tell what would become of a request, and check that a booking can have its time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from gpudev.domain.booking import check_booking
+from gpudev.domain.catalogue import Catalogue, GpuType
+from gpudev.domain.errors import Invalid
+from gpudev.domain.eta import LEARNED_FOR, Accuracy
+from gpudev.domain.expiry import TimePolicy
+from gpudev.domain.gang import check_nodes
+from gpudev.domain.names import ReservationId
+from gpudev.domain.plans.promises import Situation
+from gpudev.domain.preview import Foreseen, Foresight, Wish, is_sooner, list_shorter, list_smaller
+from gpudev.domain.reservation import Reservation
+from gpudev.ports.clock import Clock
+from gpudev.ports.forecasts import Forecasts
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    forecasts: Forecasts
+    catalogue: Catalogue
+    policy: TimePolicy
+    clock: Clock
+
+    async def __call__(self, wish: Wish) -> tuple[Foreseen, tuple[Foreseen, ...]]:
+        """What would become of it, and up to three like it that start sooner, found on the same plan."""
+        gpu_type = self.catalogue.get(wish.gpu_type)
+        foresight = await self._read(gpu_type)
+        asked = foresight.foresee(wish)
+        if asked.starts_now or wish.start_at is not None:
+            return asked, ()
+        smaller = _first_sooner(asked, map(foresight.foresee, list_smaller(wish, gpu_type)))
+        shorter = _first_sooner(asked, map(foresight.foresee, list_shorter(wish)))
+        elsewhere = await self._find_elsewhere(asked)
+        return asked, (*smaller, *elsewhere, *shorter)
+
+    async def check_booking(self, draft: Reservation, itself: ReservationId) -> None:
+        """Refuse a booking that cannot have its time; a repeat does not stand in its own way."""
+        if draft.start_at is None:
+            return
+        wish = Wish(draft.gpu_type, draft.gpu_count, draft.duration, draft.node_count, draft.start_at)
+        foresight = await self._read(self.catalogue.get(draft.gpu_type), itself)
+        check_booking(foresight.foresee(wish), draft.start_at)
+
+    async def find_stay(self, holder: Reservation) -> datetime | None:
+        """How long it may go on before others were promised its room; None: as long as it likes."""
+        gpu_type = self.catalogue.find(holder.gpu_type)
+        return (await self._read(gpu_type)).stays_until(holder) if gpu_type else None
+
+    async def measure_accuracy(self) -> tuple[Accuracy, ...]:
+        since = self.clock.now() - LEARNED_FOR
+        return await self.forecasts.measure_accuracy(since, self.policy.grid.width)
+
+    async def _read(self, gpu_type: GpuType, without: ReservationId | None = None) -> Foresight:
+        now = self.clock.now()
+        outlook = await self.forecasts.read_outlook(gpu_type.name, now - LEARNED_FOR)
+        rows = tuple(row for row in outlook.reservations if row.id != without)
+        holders = tuple(row for row in rows if row.holds_room)
+        waiting = tuple(row for row in rows if row.is_waiting and row.id not in outlook.disk_busy)
+        situation = Situation(gpu_type, outlook.rooms, holders, self.policy, now)
+        return Foresight(situation, waiting, outlook.habits)
+
+    async def _find_elsewhere(self, asked: Foreseen) -> tuple[Foreseen, ...]:
+        """The same of the other type that starts first; the name breaks ties."""
+        found: list[Foreseen] = []
+        for gpu_type in self.catalogue.types:
+            wish = Wish(gpu_type.name, asked.wish.gpu_count, asked.wish.duration, asked.wish.node_count)
+            if gpu_type.name != asked.wish.gpu_type and _offers(gpu_type, wish):
+                found.append((await self._read(gpu_type)).foresee(wish))
+        sooner = [one for one in found if is_sooner(one, asked)]
+        return tuple(sorted(sooner, key=lambda one: (one.start, one.wish.gpu_type))[:1])
+
+
+def _first_sooner(asked: Foreseen, others: Iterable[Foreseen]) -> tuple[Foreseen, ...]:
+    return next(((other,) for other in others if is_sooner(other, asked)), ())
+
+
+def _offers(gpu_type: GpuType, wish: Wish) -> bool:
+    try:
+        return check_nodes(gpu_type, wish.gpu_count, distributed=wish.node_count > 1) == wish.node_count
+    except Invalid:
+        return False

@@ -1,0 +1,120 @@
+"""Why a reservation is where it is: causes out of its document and its events. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from gpudev.client.ssh import id8
+from gpudev.wire.jobs import JobDetail, JobEvent
+
+LOOKED_AT, QUEUE, START, ACTIVE, CLEANUP = "looked at", "in the queue", "starting", "active", "cleaning up"
+
+_BEGINS = {
+    "submitted": LOOKED_AT,
+    "queued": QUEUE,
+    "requeued": QUEUE,
+    "placed": START,
+    "active": ACTIVE,
+    "expired": CLEANUP,
+    "cancelled": CLEANUP,
+    "failed": CLEANUP,
+    "cleaned": "",
+}
+_ENDS = ("expired", "cancelled", "failed")
+_OF_NOTE = {
+    "requeued": "It was placed once before, and that did not hold",
+    "extension_refused": "More time was refused",
+    "idle_warned": "It was found idle",
+    "out_of_memory": "It ran out of memory",
+    "warning": "The cluster warned",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    name: str
+    seconds: float
+    is_running: bool
+    steps: tuple[str, ...] = ()
+    """What was told in its course, with the seconds until the next."""
+
+
+@dataclass(frozen=True, slots=True)
+class Causes:
+    headline: str
+    because: tuple[str, ...]
+    """From the nearest cause to those before it."""
+    stages: tuple[Stage, ...]
+    next_steps: tuple[str, ...]
+    """Commands, and what else can be done."""
+
+
+def explain(job: JobDetail, events: Sequence[JobEvent], now: datetime) -> Causes:
+    stages = list_stages(events, now)
+    return Causes(_headline(job, stages), _because(job, events), stages, _next_steps(job))
+
+
+def list_stages(events: Sequence[JobEvent], now: datetime) -> tuple[Stage, ...]:
+    """In their order. One that came several times is there as often."""
+    starts = [event for event in events if event.kind in _BEGINS]
+    stages = []
+    for index, event in enumerate(starts):
+        after = starts[index + 1] if index + 1 < len(starts) else None
+        if not _BEGINS[event.kind]:
+            continue
+        end = after.at if after else now
+        seconds = max(0.0, (end - event.at).total_seconds())
+        stages.append(Stage(_BEGINS[event.kind], seconds, after is None, _list_steps(events, event, end)))
+    return tuple(stages)
+
+
+def _list_steps(events: Sequence[JobEvent], begun: JobEvent, end: datetime) -> tuple[str, ...]:
+    told = [event for event in events if event.kind == "progress" and begun.at <= event.at <= end]
+    ends = [*(event.at for event in told[1:]), *([end] if told else [])]
+    return tuple(
+        f"{event.message.rstrip('.')}: {(until - event.at).total_seconds():.1f} s"
+        for event, until in zip(told, ends, strict=True)
+    )
+
+
+def _headline(job: JobDetail, stages: Sequence[Stage]) -> str:
+    who = f"{job.name} ({id8(job.job_id)})"
+    running = {
+        "pending": "has not been looked at yet",
+        "queued": "waits in the queue",
+        "preparing": "is starting",
+        "active": "is active",
+    }
+    if job.status in running:
+        return f"{who} {running[job.status]}."
+    has_run = any(stage.name == ACTIVE for stage in stages)
+    before = "" if has_run else ", before it ever ran"
+    return f"{who} is over: {job.status}{before}."
+
+
+def _because(job: JobDetail, events: Sequence[JobEvent]) -> tuple[str, ...]:
+    ends = [event for event in events if event.kind in _ENDS]
+    told = job.failure_reason or job.current_detailed_status or (ends[-1].message if ends else "")
+    notes = [f"{words}: {event.message}" for event in reversed(events) if (words := _OF_NOTE.get(event.kind))]
+    reason = f"{told} ({job.reason})" if job.reason else told
+    return tuple(dict.fromkeys(line for line in (reason, *notes, job.warning or "") if line))
+
+
+def _next_steps(job: JobDetail) -> tuple[str, ...]:
+    short = id8(job.job_id)
+    hint = (job.hint or "").replace(" ID", f" {short}")
+    commands = {
+        "pending": (f"gpu-dev show {short}",),
+        "queued": (f"gpu-dev queue -t {job.gpu_type}", f"gpu-dev cancel {short}"),
+        "preparing": (f"gpu-dev logs -f {short}",),
+        "active": (f"gpu-dev connect {short}", f"gpu-dev extend {short} 2h"),
+    }
+    steps = commands.get(job.status, (_same_again(job),))
+    return (*([hint] if hint else []), *steps)
+
+
+def _same_again(job: JobDetail) -> str:
+    disk = f" --disk {job.disk_name}" if job.disk_name and job.disk_name != "default" else ""
+    return f"gpu-dev reserve -t {job.gpu_type} -g {job.gpu_count} -H {job.duration_hours:g}{disk}"

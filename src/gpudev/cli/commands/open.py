@@ -1,0 +1,67 @@
+"""`gpu-dev open`: an editor on a dev server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from gpudev.cli.output import say
+from gpudev.cli.screen import can_ask
+from gpudev.client.editors import NAMES
+
+if TYPE_CHECKING:
+    from gpudev.client.config import Surroundings
+
+
+@click.command("open")
+@click.argument("editor", type=click.Choice(NAMES))
+@click.argument("reservation", metavar="[ID]", required=False)
+@click.option("--folder", metavar="PATH", help="What to open there.  [default: the home]")
+@click.option("--node", metavar="N", type=int, default=0, help="Of several nodes, the one of this rank.")
+@click.pass_context
+def command(
+    context: click.Context, editor: str, reservation: str | None, folder: str | None, node: int
+) -> None:
+    """Open VS Code or Cursor on a dev server, over SSH.
+
+    Without ID: your only active reservation. The editor finds the server by one line in your own SSH
+    configuration, which is added if you say so; see gpu-dev config ssh-include.
+    """
+    import shutil
+
+    from gpudev.cli.selection import get_active
+    from gpudev.client import session
+    from gpudev.client.box import attach, get_node
+    from gpudev.client.editors import EDITORS
+    from gpudev.client.programs import run_program
+
+    chosen = EDITORS[editor]
+    with session.connect() as client:
+        _check_included(client.surroundings)
+        box = attach(get_active(client, reservation).job_id, client=client)
+        host = get_node(box.nodes, node, box.id).alias
+        place = folder or box.run("pwd", node=node).stdout.strip()
+    if shutil.which(chosen.program) is None:
+        raise chosen.missing(host, place)
+    say(f"Opening {place} on {host} in {chosen.title}.")
+    context.exit(run_program(chosen.words(host, place), capture=False).exit_code)
+
+
+def _check_included(surroundings: Surroundings) -> None:
+    """The editor reads the user's own configuration: without the line it does not know the host."""
+    from gpudev.client.errors import ClientError
+    from gpudev.client.ssh_include import include, include_line, is_included, list_files
+
+    if is_included(surroundings):
+        return
+    files = " and ".join(str(file) for file in list_files(surroundings))
+    line = include_line(surroundings)
+    if can_ask() and click.confirm(f'Add the line "{line}" to {files}?', default=True, err=True):
+        include(surroundings)
+        return
+    raise ClientError(
+        f'The editor finds dev servers by the line "{line}" in {files}, which is not there.',
+        hint="Add it with: gpu-dev config ssh-include",
+        code="not_included",
+    )

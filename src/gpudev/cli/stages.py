@@ -1,0 +1,54 @@
+"""The stages of a start, read from its events: which one runs, and how long those before it took. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from gpudev.wire.jobs import JobEvent
+
+LOOKING, QUEUE, START = "look", "queue", "start"
+
+_BEGINS = {"submitted": LOOKING, "queued": QUEUE, "requeued": QUEUE, "placed": START}
+_TITLES = {
+    LOOKING: "Being looked at",
+    QUEUE: "In the queue",
+    START: "Starting the dev server",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    gpu_type: str
+    current: str = LOOKING
+    title: str = _TITLES[LOOKING]
+    since: datetime | None = None
+    """On the server's clock."""
+    passed: dict[str, float] = field(default_factory=dict)
+    """Seconds by stage; the wait in the queue is not among them: it says nothing about the next one."""
+
+
+def advance(stages: Stages, event: JobEvent) -> Stages:
+    """After this event. A stage that comes twice counts as often as it came last."""
+    begun = _find_stage(event, stages)
+    if begun is None:
+        return stages
+    passed = dict(stages.passed)
+    if stages.since is not None and stages.current not in {LOOKING, QUEUE}:
+        passed[stages.current] = (event.at - stages.since).total_seconds()
+    key, title = begun
+    return replace(stages, current=key, title=title, since=event.at, passed=passed)
+
+
+def _find_stage(event: JobEvent, stages: Stages) -> tuple[str, str] | None:
+    """What begins with this event, and what to call it meanwhile."""
+    if event.kind == "active":
+        return "", "Ready"
+    if event.kind == "progress":
+        # "Fetching the image: NAME." The words before the name are the same for every image.
+        words = event.message.partition(":")[0].rstrip(".")
+        return f"{stages.gpu_type}/{words}", event.message.rstrip(".")
+    stage = _BEGINS.get(event.kind)
+    if stage is None:
+        return None
+    return (f"{stages.gpu_type}/{stage}" if stage == START else stage), _TITLES[stage]

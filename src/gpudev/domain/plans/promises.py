@@ -1,0 +1,141 @@
+"""The plan of one GPU type as it is now: what was promised is kept, and what can be earlier is.
+
+It is made again at every pass from what is stored with each waiting request, so nothing of it can be lost. A
+promise is kept unless the room for it is gone: a node left, a start took longer than planned, somebody was
+allowed to stay on. Only those who are hit by that are fitted anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from gpudev.domain.capacity import NodeRoom
+from gpudev.domain.catalogue import GpuType
+from gpudev.domain.expiry import TimePolicy, count_steps, room_is_free_at
+from gpudev.domain.names import NodeName, ReservationId, id8
+from gpudev.domain.reservation import Reservation
+from gpudev.domain.schedule.grid import FOREVER, Step
+from gpudev.domain.schedule.plan import Plan
+from gpudev.domain.schedule.slots import Ask, Slot
+
+_PATIENCE = 1
+"""For so many steps one whose time has come waits for its room to be cleared, and keeps its promise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What the plan of a type follows from, but for those who wait."""
+
+    gpu_type: GpuType
+    rooms: tuple[NodeRoom, ...]
+    holders: tuple[Reservation, ...]
+    policy: TimePolicy
+    now: datetime
+
+    @property
+    def origin(self) -> Step:
+        return self.policy.grid.step_of(self.now)
+
+    def free_from(self, holder: Reservation) -> Step:
+        """The first step at which the room of a holder is free; what is overdue is expected any moment."""
+        at = room_is_free_at(holder, self.now, self.policy)
+        return max(self.policy.grid.step_after(at), self.origin + 1)
+
+    def ask_of(self, request: Reservation) -> Ask:
+        grid = self.policy.grid
+        return Ask(
+            id=request.id,
+            order=(request.created_at,),
+            slots=self.gpu_type.slots_for(request.gpus_per_node),
+            length=count_steps(request.duration, self.policy),
+            node_count=request.node_count,
+            not_before=grid.step_after(request.start_at) if request.start_at else 0,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Promises:
+    plan: Plan
+    broken: Mapping[ReservationId, str]
+    """Those whose promise could not be kept, and why."""
+
+
+def make_promises(situation: Situation, waiting: Sequence[Reservation]) -> Promises:
+    """A slot for each of those who wait, given in order, as far as there ever is room for it."""
+    plan = _plan_of_holders(situation, waiting)
+    broken = _keep(situation, plan, waiting)
+    without = [request for request in waiting if request.id in broken or not is_promised(request)]
+    plan.compress(map(situation.ask_of, without))
+    return Promises(plan, broken)
+
+
+def is_promised(request: Reservation) -> bool:
+    return request.estimated_start_at is not None and bool(request.planned_nodes)
+
+
+def _plan_of_holders(situation: Situation, waiting: Iterable[Reservation]) -> Plan:
+    """The room that is left by those who run and by strangers."""
+    grid, origin = situation.policy.grid, situation.origin
+    longest = max((situation.ask_of(request).length for request in waiting), default=1)
+    lag = int(grid.time_of(origin) < situation.now)
+    plan = Plan({room.name: room.slots for room in situation.rooms}, origin, longest=longest, lag=lag)
+    for room in situation.rooms:
+        if room.foreign:
+            plan.hold(room.name, room.foreign, origin, FOREVER)
+    for holder in situation.holders:
+        slots = situation.gpu_type.slots_for(holder.gpus_per_node)
+        for node in holder.nodes:
+            plan.hold(node, slots, origin, situation.free_from(holder))
+    return plan
+
+
+def _keep(situation: Situation, plan: Plan, waiting: Iterable[Reservation]) -> dict[ReservationId, str]:
+    """Settle everybody where they were promised; those for whom there is no room any more, and why.
+
+    Those who are late already come last: they must not push aside who is not.
+    """
+    promised = [(request, _slot_of(situation, request)) for request in waiting if is_promised(request)]
+    promised.sort(key=lambda pair: pair[1].start < plan.origin)
+    broken: dict[ReservationId, str] = {}
+    for request, slot in promised:
+        is_due = plan.origin - _PATIENCE <= slot.start <= plan.origin
+        # What is about to be freed is as good as free to one whose time has come.
+        from_step = plan.origin + 1 if is_due else max(slot.start, plan.origin)
+        if not plan.keep(situation.ask_of(request), slot, from_step=from_step):
+            broken[request.id] = _explain_loss(situation, slot)
+    return broken
+
+
+def _slot_of(situation: Situation, request: Reservation) -> Slot:
+    """Its room as it was promised; one that is late takes as much longer."""
+    grid = situation.policy.grid
+    start = grid.step_of(request.estimated_start_at) if request.estimated_start_at else situation.origin
+    end = start + situation.ask_of(request).length
+    if start < situation.origin:
+        end = grid.step_after(situation.now) + situation.ask_of(request).length
+    return Slot(start, end, request.planned_nodes)
+
+
+def _explain_loss(situation: Situation, slot: Slot) -> str:
+    in_service = {room.name for room in situation.rooms}
+    for node in slot.nodes:
+        if node not in in_service:
+            return f"{node} is out of service"
+    overdue = _find_overdue(situation, slot)
+    if overdue is not None:
+        holder, node = overdue
+        return f"{id8(holder.id)} is on {node} for longer than was planned"
+    return f"{slot.nodes[0]} has less room than was planned"
+
+
+def _find_overdue(situation: Situation, slot: Slot) -> tuple[Reservation, NodeName] | None:
+    """Who is still there when the slot begins: the one that stays longest, and of several the first by id."""
+    late = [
+        (-situation.free_from(holder), holder.id, holder, node)
+        for holder in situation.holders
+        for node in holder.nodes
+        if node in slot.nodes and situation.free_from(holder) > slot.start
+    ]
+    return min(late, key=lambda one: one[:2])[2:] if late else None

@@ -1,0 +1,96 @@
+"""Why a request waits, in words that name the real blocker: whoever ends when its room begins.
+
+Only the id and the end of a blocker are told, which everybody may know. Equal inputs give equal words.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gpudev.domain.names import NodeName, ReservationId, id8
+from gpudev.domain.plans.promises import Promises, Situation
+from gpudev.domain.reasons import EXPLANATIONS, Reason
+from gpudev.domain.reservation import Reservation
+from gpudev.domain.schedule.grid import Step
+from gpudev.domain.schedule.slots import Slot
+
+_GANG_SENTENCES = {
+    Reason.WAITING_FOR_CAPACITY: "Not enough nodes of this type are free as a whole.",
+    Reason.NO_NODES: "Not enough whole nodes of this type are in service.",
+}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Occupant:
+    """Who has room on a node until some step. Of several the largest is named, and then the first by id."""
+
+    minus_slots: int
+    id: ReservationId
+    is_running: bool
+
+
+class WaitingReasons:
+    """Of all who wait for one type, by the plan that they are in."""
+
+    def __init__(
+        self, situation: Situation, promises: Promises, just_placed: Iterable[ReservationId] = ()
+    ) -> None:
+        self._situation = situation
+        self._plan = promises.plan
+        self._ends: defaultdict[tuple[NodeName, Step], list[_Occupant]] = defaultdict(list)
+        for holder in situation.holders:
+            slots = situation.gpu_type.slots_for(holder.gpus_per_node)
+            for node in holder.nodes:
+                self._ends[node, situation.free_from(holder)].append(_Occupant(-slots, holder.id, True))
+        running = frozenset(just_placed)
+        for ask, slot in promises.plan.items():
+            one = _Occupant(-ask.slots, ReservationId(ask.id), ask.id in running)
+            for node in slot.nodes:
+                self._ends[node, slot.end].append(one)
+
+    def explain(self, request: Reservation, slot: Slot | None, *, is_takeable: bool) -> tuple[Reason, str]:
+        if not is_takeable:
+            return _in_general(request, Reason.NO_NODES)
+        if slot is None:
+            return _in_general(request, Reason.WAITING_FOR_CAPACITY)
+        if slot.start <= self._plan.origin:
+            return Reason.WAITING_FOR_CAPACITY, f"Its time has come; {slot.nodes[0]} is being cleared for it."
+        if self._is_booked_for(request, slot):
+            return Reason.BOOKED, f"Booked for {self._at(slot.start)} on {', '.join(slot.nodes)}."
+        return self._explain_slot(request, slot)
+
+    def _is_booked_for(self, request: Reservation, slot: Slot) -> bool:
+        return request.start_at is not None and slot.start <= self._situation.ask_of(request).not_before
+
+    def _explain_slot(self, request: Reservation, slot: Slot) -> tuple[Reason, str]:
+        found = [
+            (occupant, node)
+            for node in slot.nodes
+            for occupant in self._ends.get((node, slot.start), ())
+            if occupant.id != request.id
+        ]
+        if not found:
+            reason = Reason.WAITING_IN_LINE
+            return reason, f"{EXPLANATIONS[reason].sentence} It starts at {self._at(slot.start)}."
+        blocker, node = min(found)
+        words = f"{in_words(request)}: {node} has room at {self._at(slot.start)}, when {id8(blocker.id)}"
+        if blocker.is_running:
+            return Reason.WAITING_FOR_CAPACITY, f"{words} ends."
+        return Reason.WAITING_IN_LINE, f"{words}, which starts before, ends."
+
+    def _at(self, step: Step) -> str:
+        return f"{self._situation.policy.grid.time_of(step):%Y-%m-%d %H:%M} UTC"
+
+
+def in_words(request: Reservation) -> str:
+    if request.gpu_count == 0:
+        return f"A {request.gpu_type} slot on one node"
+    gpus = f"{request.gpu_count} {request.gpu_type} GPU{'' if request.gpu_count == 1 else 's'}"
+    where = f"{request.node_count} whole nodes" if request.is_gang else "one node"
+    return f"{gpus} on {where}"
+
+
+def _in_general(request: Reservation, reason: Reason) -> tuple[Reason, str]:
+    return reason, _GANG_SENTENCES[reason] if request.is_gang else EXPLANATIONS[reason].sentence

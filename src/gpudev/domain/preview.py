@@ -1,0 +1,133 @@
+"""What would become of a request, and which ones like it would start sooner.
+
+It is found on the plan that admission would make now, so what is foretold is what happens if nobody else
+comes first. Nothing changes by it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from gpudev.domain.catalogue import GpuType
+from gpudev.domain.eta import NO_HABITS, Habits
+from gpudev.domain.expiry import MIN_DURATION
+from gpudev.domain.names import ReservationId, UserId
+from gpudev.domain.plans.promises import Situation, make_promises
+from gpudev.domain.plans.waiting_reasons import WaitingReasons
+from gpudev.domain.queueing import in_order
+from gpudev.domain.reasons import Reason
+from gpudev.domain.reservation import Reservation
+from gpudev.domain.schedule.grid import FOREVER
+
+_PARTS_OF_LENGTH = (0.5, 0.25, 0.125)
+_HALF_HOUR = timedelta(minutes=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What one would ask for."""
+
+    gpu_type: str
+    gpu_count: int
+    duration: timedelta
+    node_count: int = 1
+    start_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen:
+    """When a wish would come true. No start: it is not known, or it never would."""
+
+    wish: Wish
+    start: datetime | None
+    starts_now: bool
+    reason: Reason | None = None
+    detail: str = ""
+    likely_start: tuple[datetime, datetime] | None = None
+
+
+class Foresight:
+    """The plan of one GPU type, to be asked and never changed."""
+
+    def __init__(
+        self, situation: Situation, waiting: tuple[Reservation, ...], habits: Habits = NO_HABITS
+    ) -> None:
+        self._situation = situation
+        self._promises = make_promises(situation, in_order(waiting))
+        self._reasons = WaitingReasons(situation, self._promises)
+        self._habits = habits
+
+    def foresee(self, wish: Wish) -> Foreseen:
+        request = _request_for(wish, self._situation.now)
+        slot = self._promises.plan.find(self._situation.ask_of(request))
+        if slot is not None and slot.start == self._promises.plan.origin:
+            return Foreseen(wish, self._situation.now, starts_now=True)
+        reason, detail = self._reasons.explain(request, slot, is_takeable=self._is_takeable(request))
+        start = self._situation.policy.grid.time_of(slot.start) if slot else None
+        return Foreseen(
+            wish,
+            start,
+            starts_now=False,
+            reason=reason,
+            detail=detail,
+            likely_start=self._likely(wish, start),
+        )
+
+    def stays_until(self, holder: Reservation) -> datetime | None:
+        """How long a running reservation may go on before somebody was promised its room; None: for ever."""
+        plan, slots = self._promises.plan, self._situation.gpu_type.slots_for(holder.gpus_per_node)
+        in_service = {room.name for room in self._situation.rooms}
+        free_from = self._situation.free_from(holder)
+        ends = [plan.stays_free_until(node, slots, free_from) for node in holder.nodes if node in in_service]
+        step = min(ends, default=FOREVER)
+        policy = self._situation.policy
+        return policy.grid.time_of(step) - policy.grace if step < FOREVER else None
+
+    def _likely(self, wish: Wish, start: datetime | None) -> tuple[datetime, datetime] | None:
+        if start is None or wish.start_at is not None:
+            return None
+        likely = self._habits.find_likely_start(self._situation.now, start, max(1, wish.gpu_count))
+        return (likely.earliest, likely.latest) if likely else None
+
+    def _is_takeable(self, request: Reservation) -> bool:
+        wanted = self._situation.gpu_type.slots_for(request.gpus_per_node)
+        return sum(room.slots >= wanted for room in self._situation.rooms) >= request.node_count
+
+
+def is_sooner(one: Foreseen, other: Foreseen) -> bool:
+    return one.start is not None and (other.start is None or one.start < other.start)
+
+
+def list_smaller(wish: Wish, gpu_type: GpuType) -> Iterator[Wish]:
+    """The same with fewer GPUs, the most first."""
+    for nodes in range(wish.node_count - 1, 1, -1):
+        yield replace(wish, gpu_count=nodes * gpu_type.gpus_per_node, node_count=nodes)
+    for count in reversed(gpu_type.counts_on_one_node):
+        if count < wish.gpu_count:
+            yield replace(wish, gpu_count=count, node_count=1)
+
+
+def list_shorter(wish: Wish) -> Iterator[Wish]:
+    """The same for a shorter time, in whole half hours, the longest first."""
+    for part in _PARTS_OF_LENGTH:
+        shorter = wish.duration * part // _HALF_HOUR * _HALF_HOUR
+        if shorter >= MIN_DURATION:
+            yield replace(wish, duration=shorter)
+
+
+def _request_for(wish: Wish, now: datetime) -> Reservation:
+    """At the end of the line, as a request that comes now would be."""
+    return Reservation(
+        id=ReservationId("preview"),
+        user_id=UserId(0),
+        username="",
+        name="",
+        gpu_type=wish.gpu_type,
+        gpu_count=wish.gpu_count,
+        node_count=wish.node_count,
+        duration=wish.duration,
+        created_at=now,
+        start_at=wish.start_at,
+    )

@@ -1,0 +1,234 @@
+"""The kept plan: a slot for each request that waits, which moves earlier and never later.
+
+A new request takes the earliest hole that fits its whole length, and nobody else moves. When room has come
+back, one *compression* goes through the requests in the order of the policy, takes each out, fits it anew,
+and keeps the new slot only if it is strictly earlier. Planning everybody anew instead would break promises:
+one who moves earlier may take the room that made another's time possible.
+
+Time is counted in steps. `origin` is the step that the present moment is in; as a start it means "now". A
+request that starts now, within the step, ends as much later, so that it takes one step more (`lag`).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator, Mapping
+
+from gpudev.domain.names import NodeName
+from gpudev.domain.schedule.grid import FOREVER, Step
+from gpudev.domain.schedule.holes import Holes
+from gpudev.domain.schedule.room import Room
+from gpudev.domain.schedule.slots import Ask, Order, Slot
+from gpudev.domain.schedule.together import Opening, find_together
+
+
+class Plan:
+    def __init__(
+        self, slots_of_nodes: Mapping[NodeName, int], origin: Step, *, longest: int, lag: int = 0
+    ) -> None:
+        """`longest` is the greatest length that is expected, in steps; longer ones cost a new index."""
+        self.origin = origin
+        self._lag = lag
+        self._longest = longest + 1
+        self._names = sorted(slots_of_nodes)
+        self._numbers = {name: number for number, name in enumerate(self._names)}
+        self._rooms = [Room(slots_of_nodes[name], origin) for name in self._names]
+        self._holes: dict[int, Holes] = {}
+        self._asks: dict[str, Ask] = {}
+        self._slots: dict[str, Slot] = {}
+        self._line: list[tuple[Order, str]] = []
+        # How many times room came back, and how many when each request was fitted last.
+        self._returns = 0
+        self._fitted: dict[str, int] = {}
+
+    # What is known of it
+
+    def find_slot(self, ask_id: str) -> Slot | None:
+        return self._slots.get(ask_id)
+
+    def items(self) -> Iterator[tuple[Ask, Slot]]:
+        """Everybody in the order of the policy."""
+        return ((self._asks[ask_id], self._slots[ask_id]) for _, ask_id in self._line)
+
+    def free_at(self, node: NodeName, step: Step) -> int:
+        return self._rooms[self._numbers[node]].at(step)
+
+    def has_room(self, node: NodeName, slots: int, start: Step, end: Step) -> bool:
+        number = self._numbers.get(node)
+        return number is not None and self._rooms[number].least(max(start, self.origin), end) >= slots
+
+    def stays_free_until(self, node: NodeName, slots: int, start: Step) -> Step:
+        """How long so many slots are free from a step on; the step itself if they are not at all."""
+        for begin, end in self._holes_for(slots).on_node(self._numbers[node]):
+            if begin <= start < end:
+                return end
+        return start
+
+    # Room that is nobody's slot: running reservations, strangers, maintenance
+
+    def hold(self, node: NodeName, slots: int, start: Step, end: Step) -> None:
+        if node in self._numbers and start < end:
+            self._take(self._numbers[node], slots, start, end)
+
+    def give_back(self, node: NodeName, slots: int, start: Step, end: Step) -> None:
+        if node in self._numbers and start < end:
+            self._return(self._numbers[node], slots, start, end)
+
+    # Slots
+
+    def find(self, ask: Ask) -> Slot | None:
+        """The earliest slot that fits; None if there never is one."""
+        if ask.length >= self._longest:
+            self._longest = 2 * ask.length
+            self._holes.clear()
+        if ask.not_before > self.origin:
+            return self._slot_of(ask, self._openings_from(ask))
+        if ask.node_count == 1:
+            first = self._holes_for(ask.slots).find_first(ask.length)
+            if first is None:
+                return None
+            if first.start > self.origin or first.length >= ask.length + self._lag:
+                return Slot(first.start, self._end_of(ask, first.start), (self._names[first.node],))
+        return self._slot_of(ask, self._openings(ask))
+
+    def add(self, ask: Ask) -> Slot | None:
+        """Give a new request the earliest slot; nobody else moves."""
+        slot = self.find(ask)
+        if slot is not None:
+            self._settle(ask, slot)
+        return slot
+
+    def keep(self, ask: Ask, slot: Slot, *, from_step: Step | None = None) -> bool:
+        """Settle a request where it was promised; False, and nothing happens, if there is no room any more.
+
+        Room is looked for from `from_step` on: for one whose time has come, what is about to be freed counts.
+        """
+        start = slot.start if from_step is None else from_step
+        if not all(self.has_room(node, ask.slots, start, slot.end) for node in slot.nodes):
+            return False
+        self._settle(ask, slot)
+        # It was found in an earlier plan: whether this one has an earlier slot was not looked at yet.
+        self._fitted[ask.id] = -1
+        return True
+
+    def remove(self, ask_id: str) -> None:
+        """It left, and its room is there for others; `compress` offers it to them."""
+        ask, slot = self._asks.pop(ask_id), self._slots.pop(ask_id)
+        del self._line[bisect_left(self._line, (ask.order, ask_id))], self._fitted[ask_id]
+        for node in slot.nodes:
+            self._return(self._numbers[node], ask.slots, slot.start, slot.end)
+
+    def compress(self, newcomers: Iterable[Ask] = ()) -> tuple[str, ...]:
+        """Offer what is free to everybody in order, once; those who start earlier now.
+
+        Newcomers, who have no slot yet, get one when it is their turn in that order.
+        """
+        without = {ask.id: ask for ask in newcomers}
+        moved: list[str] = []
+        for _, ask_id in sorted([*self._line, *((ask.order, ask.id) for ask in without.values())]):
+            if ask_id in without:
+                self.add(without[ask_id])
+            elif self._may_move(ask_id) and self._pull(ask_id):
+                moved.append(ask_id)
+        return tuple(moved)
+
+    def advance(self, origin: Step, lag: int = 0) -> None:
+        """Time has passed: nothing starts before this step."""
+        self.origin, self._lag = origin, lag
+        for number, room in enumerate(self._rooms):
+            room.forget_before(origin)
+            for holes in self._holes.values():
+                holes.forget_before(number, room, origin)
+
+    # How a slot is found
+
+    def _may_move(self, ask_id: str) -> bool:
+        """Whether a look is worth its while: most stand as early as they can, and that is seen at once.
+
+        There is an earlier hole of its length; or its own node has room in the step before, which is all it
+        takes there, since the rest is its own. With several nodes that is too much to see at a glance.
+        """
+        ask, slot = self._asks[ask_id], self._slots[ask_id]
+        if slot.start <= max(self.origin, ask.not_before):
+            return False
+        if ask.node_count > 1 or ask.not_before > self.origin:
+            return self._returns > self._fitted[ask_id]
+        if self._holes_for(ask.slots).first_start(ask.length) < slot.start:
+            return True
+        return self._rooms[self._numbers[slot.nodes[0]]].at(slot.start - 1) >= ask.slots
+
+    def _pull(self, ask_id: str) -> bool:
+        ask, slot = self._asks[ask_id], self._slots[ask_id]
+        for node in slot.nodes:
+            self._change(self._numbers[node], slot.start, slot.end, ask.slots)
+        found = self.find(ask)
+        is_earlier = found is not None and found.start < slot.start
+        chosen = found if found is not None and is_earlier else slot
+        for node in chosen.nodes:
+            self._take(self._numbers[node], ask.slots, chosen.start, chosen.end)
+        if is_earlier:
+            self._slots[ask_id] = chosen
+            self._returns += 1
+        self._fitted[ask_id] = self._returns
+        return is_earlier
+
+    def _slot_of(self, ask: Ask, openings: Iterator[Opening]) -> Slot | None:
+        found = find_together(openings, ask.node_count, lambda node, start: self._rooms[node].at(start))
+        if found is None:
+            return None
+        start, nodes = found
+        return Slot(start, self._end_of(ask, start), tuple(self._names[node] for node in nodes))
+
+    def _openings(self, ask: Ask) -> Iterator[Opening]:
+        for hole in self._holes_for(ask.slots).in_order(ask.length):
+            if hole.start > self.origin or hole.length >= ask.length + self._lag:
+                yield Opening(hole.start, hole.end - ask.length, hole.node)
+
+    def _openings_from(self, ask: Ask) -> Iterator[Opening]:
+        holes = self._holes_for(ask.slots)
+        return iter(
+            sorted(
+                Opening(max(start, ask.not_before), end - ask.length, node)
+                for node in range(len(self._names))
+                for start, end in holes.on_node(node)
+                if end - ask.length >= max(start, ask.not_before)
+            )
+        )
+
+    def _end_of(self, ask: Ask, start: Step) -> Step:
+        return start + ask.length + (self._lag if start == self.origin else 0)
+
+    # How room changes hands
+
+    def _settle(self, ask: Ask, slot: Slot) -> None:
+        for node in slot.nodes:
+            self._take(self._numbers[node], ask.slots, slot.start, slot.end)
+        self._asks[ask.id], self._slots[ask.id] = ask, slot
+        insort(self._line, (ask.order, ask.id))
+        self._fitted[ask.id] = self._returns
+        self._holes_for(ask.slots)
+
+    def _take(self, node: int, slots: int, start: Step, end: Step) -> None:
+        self._change(node, start, end, -slots)
+
+    def _return(self, node: int, slots: int, start: Step, end: Step) -> None:
+        self._change(node, start, end, slots)
+        self._returns += 1
+
+    def _change(self, node: int, start: Step, end: Step, slots: int) -> None:
+        start = max(start, self.origin)
+        if start >= end:
+            return
+        room = self._rooms[node]
+        room.change(start, end, slots)
+        for holes in self._holes.values():
+            holes.update(node, room, start, end, grows=slots > 0)
+
+    def _holes_for(self, wanted: int) -> Holes:
+        """Of a size that nobody has asked for yet, they are found now."""
+        holes = self._holes.get(wanted)
+        if holes is None:
+            holes = self._holes[wanted] = Holes(wanted, self._rooms, self._longest)
+            for node, room in enumerate(self._rooms):
+                holes.update(node, room, self.origin, FOREVER)
+        return holes

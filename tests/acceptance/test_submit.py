@@ -1,0 +1,174 @@
+"""`gpu-dev submit`, `cp`, `wait` and `open` on the whole product."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.machine import Machine, running_machine, wait_for
+from tests.support.submitting import submitting
+
+pytestmark = pytest.mark.xdist_group("submit")
+
+FLEET = '[[nodes]]\ntype = "h100"\ncount = 2\ngpus = 2\n'
+GPU_DEV = Path(sys.executable).with_name("gpu-dev")
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    fleet = tmp_path_factory.mktemp("fleet") / "fleet.toml"
+    fleet.write_text(FLEET)
+    with running_machine("--fleet", str(fleet)) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _leave_nothing(machine: Machine) -> Iterator[None]:
+    yield
+    machine.run("cancel", "--all", "--yes", check=False)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "train.sh").write_text(
+        "echo working; echo 42 > result.txt; mkdir -p out; mv input.txt out; exit 7"
+    )
+    (folder / "input.txt").write_text("given\n")
+    (folder / ".git").mkdir()
+    (folder / ".git" / "config").write_text("mine")
+    return folder
+
+
+def test_a_command_runs_with_its_folder_and_its_results_come_back(machine: Machine, project: Path) -> None:
+    done = machine.run("submit", "-t", "h100", "-C", str(project), "--", "sh", "train.sh", check=False)
+    assert (done.returncode, done.stdout) == (7, "working\n"), done.stderr
+    assert (project / "result.txt").read_text() == "42\n"
+    assert (project / "out" / "input.txt").read_text() == "given\n"
+    (job,) = machine.list()[:1]
+    wait_for(lambda: machine.show(job["job_id"])["status"] == "cancelled", "the GPUs to be given back")
+
+
+def test_what_did_not_change_is_not_fetched(machine: Machine, project: Path, tmp_path: Path) -> None:
+    results = tmp_path / "results"
+    asked = ("submit", "-t", "h100", "-C", str(project), "--results", str(results), "--exclude", "*.tmp")
+    machine.run(*asked, "ls -A > listing; touch a.tmp; test ! -e .git")
+    assert [file.name for file in results.iterdir()] == ["listing"]
+    assert (results / "listing").read_text().split() == ["input.txt", "listing", "train.sh"]
+
+
+def test_a_lost_connection_is_made_again(machine: Machine, project: Path) -> None:
+    """The connection is cut twice: every byte comes once, and so does the exit code."""
+    (project / "steps.sh").write_text(
+        "for step in 1 2; do echo before $step; until [ -e go-$step ]; do sleep 0.05; done; done\n"
+        "echo end\nexit 7\n"
+    )
+    with submitting(machine, "-t", "h100", "-n", "cut", "-C", str(project), "sh steps.sh") as run:
+        for step in (1, 2):
+            run.wait_for_output(f"before {step}\n")
+            run.cut()
+            there = f"submit/{machine.show('cut')['job_id'][:8]}/files/go-{step}"
+            assert machine.ssh("cut", f"touch {there}").returncode == 0
+        assert run.end() == 7, run.errors
+        assert run.output == "before 1\nbefore 2\nend\n"
+    assert (project / "go-2").exists()
+
+
+def test_the_environment_is_that_of_a_login(machine: Machine, project: Path) -> None:
+    kept = machine.run("submit", "-t", "h100", "--keep-alive", "-n", "kept", "-C", str(project), "true")
+    assert "gpu-dev connect" in kept.stderr
+    assert machine.show("kept")["status"] == "active"
+    machine.ssh("kept", "echo export COLOUR=blue > ~/.profile; echo export COLOUR=blue > ~/.bash_profile")
+    machine.run("cancel", "kept", "--yes")
+    done = machine.run(
+        "submit", "-t", "h100", "-C", str(project), "--env", "SHAPE=round", "echo $COLOUR $SHAPE"
+    )
+    assert done.stdout == "blue round\n"
+    assert not (project / "submit").exists()
+
+
+def test_several_nodes_all_have_the_folder_and_rank_0_runs(machine: Machine, project: Path) -> None:
+    everywhere = (
+        "for host in $(echo $MULTINODE_HOSTS | tr , ' '); do "
+        'ssh $host "cd $(pwd | sed s,$HOME/,,) && cat input.txt && echo \\$RANK"; done; echo $RANK'
+    )
+    asked = ("submit", "-t", "h100", "-g", "4", "--distributed", "--disk", "none", "-C", str(project))
+    done = machine.run(*asked, everywhere)
+    assert done.stdout.split() == ["given", "0", "given", "1", "0"]
+
+
+def test_ctrl_c_ends_the_command_and_gives_back(machine: Machine, project: Path) -> None:
+    with submitting(machine, "-t", "h100", "-n", "stopped", "-C", str(project), "echo on; sleep 600") as run:
+        run.wait_for_output("on\n")
+        run.process.send_signal(signal.SIGINT)
+        assert run.end() == 130
+    wait_for(lambda: machine.show("stopped")["status"] == "cancelled", "the GPUs to be given back")
+
+
+def test_an_end_of_the_reservation_is_told(machine: Machine, project: Path) -> None:
+    with submitting(machine, "-t", "h100", "-n", "ending", "-C", str(project), "echo on; sleep 600") as run:
+        run.wait_for_output("on\n")
+        machine.run("cancel", "ending", "--yes")
+        assert run.end() == 1
+        assert "is cancelled" in run.errors
+
+
+def test_results_that_cannot_be_fetched_keep_the_reservation(machine: Machine, project: Path) -> None:
+    asked = ("submit", "-t", "h100", "-n", "safe", "-C", str(project))
+    done = machine.run(*asked, "rm -rf input.txt; echo 1 > result.txt; rm ../run/sent", check=False)
+    assert done.returncode == 1
+    assert "gpu-dev cp" in done.stderr
+    assert machine.show("safe")["status"] == "active"
+
+
+def test_files_are_copied_both_ways(machine: Machine, project: Path, tmp_path: Path) -> None:
+    machine.reserve("-t", "h100", "-n", "copies")
+    machine.run("cp", str(project), "copies:work")
+    machine.run("cp", "copies:work/train.sh", "copies:work/input.txt", str(tmp_path))
+    assert (tmp_path / "input.txt").read_text() == "given\n"
+    mistake = machine.run("cp", "copies:a", "copies:b", check=False)
+    assert (mistake.returncode, "exactly one side" in mistake.stderr) == (2, True)
+    assert machine.run("cp", "nobody:a", str(tmp_path), check=False).returncode == 3
+
+
+def test_a_wait_ends_when_it_should(machine: Machine) -> None:
+    holder = machine.reserve("-t", "h100", "-g", "4", "--distributed")
+    behind = machine.submit("-t", "h100")
+    late = machine.run("wait", behind, "--timeout", "0.3s", check=False)
+    assert late.returncode == 6, late.stderr
+    machine.run("cancel", holder, "--yes")
+    assert machine.ask("wait", behind, "--for", "active", "--timeout", "1m")["status"] == "active"
+    machine.run("cancel", behind, "--yes", "--no-wait")
+    assert machine.run("wait", behind, "--for", "clean").stdout.endswith(": cancelled\n")
+    assert machine.run("wait", behind, check=False).returncode == 1
+
+
+def test_plain_ssh_and_editors_know_the_server_by_its_name(machine: Machine, tmp_path: Path) -> None:
+    machine.reserve("-t", "h100", "-n", "known")
+    assert machine.run("open", "vscode", "known", check=False).returncode == 1
+    machine.run("config", "ssh-include")
+    assert "there already" in machine.run("config", "ssh-include").stdout
+    plain = ["ssh", "-F", machine.home / ".ssh" / "config", "gpu-dev-known", "echo $GPU_DEV_RESERVATION_NAME"]
+    told = subprocess.run(
+        plain, env=machine.environment, capture_output=True, text=True, check=True, timeout=30
+    )
+    assert told.stdout == "known\n"
+    editor = tmp_path / "code"
+    editor.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/asked\nexit 5\n')
+    editor.chmod(editor.stat().st_mode | stat.S_IXUSR)
+    with_editor = {**machine.environment, "PATH": f"{tmp_path}{os.pathsep}{machine.environment['PATH']}"}
+    opened = subprocess.run([GPU_DEV, "open", "vscode", "known"], env=with_editor, check=False, timeout=60)
+    assert opened.returncode == 5
+    host = f"gpu-dev-{machine.show('known')['job_id'][:8]}"
+    words = (tmp_path / "asked").read_text().split()
+    assert words[:2] == ["--remote", f"ssh-remote+{host}"]
+    missing = machine.run("open", "cursor", "known", check=False)
+    assert (missing.returncode, "cursor://vscode-remote/ssh-remote+" in missing.stderr) == (1, True)

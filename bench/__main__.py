@@ -10,7 +10,18 @@ import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from bench import api, claim, cli, disks, failover, kubernetes, kubernetes_scale, proxy, scheduler
+from bench import (
+    api,
+    claim,
+    cli,
+    disks,
+    failover,
+    kubernetes,
+    kubernetes_scale,
+    proxy,
+    scheduler,
+    simulation,
+)
 from bench.page import PAGE, Section, describe_conditions, write_section
 
 BENCHMARKS: dict[str, Callable[[bool], Section]] = {
@@ -23,8 +34,9 @@ BENCHMARKS: dict[str, Callable[[bool], Section]] = {
     "kubernetes-scale": kubernetes_scale.measure,
     "proxy": proxy.measure,
     "scheduler": scheduler.measure,
+    "simulation": simulation.measure,
 }
-WITHOUT_A_CLUSTER = ("api", "claim", "cli", "disks", "proxy", "scheduler")
+WITHOUT_A_CLUSTER = ("api", "claim", "cli", "disks", "proxy", "scheduler", "simulation")
 """Those that run if none is named."""
 
 

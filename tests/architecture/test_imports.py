@@ -53,7 +53,7 @@ RULES = {
 }
 KNOWS_EVERYBODY = "bootstrap"
 
-MAY_REACH_BOOTSTRAP = {f"cli.commands.{name}" for name in ("up", "down", "server", "admin")}
+MAY_REACH_BOOTSTRAP = {f"cli.commands.{name}" for name in ("up", "down", "server", "admin_simulate")}
 """Commands that run the server side on this machine, by an import at the moment of need."""
 
 

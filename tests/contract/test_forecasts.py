@@ -8,7 +8,7 @@ import pytest
 
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.capacity import NodeRoom
-from gpudev.domain.eta import MIN_SAMPLES, LikelyStart, WaitRatios, bucket_of
+from gpudev.domain.eta import ANY_LENGTH, MIN_SAMPLES, LikelyStart, Wait, WaitRatios, bucket_of, learn_habits
 from gpudev.domain.names import NodeName
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.queueing import QueuePlace
@@ -49,10 +49,14 @@ async def test_habits_are_learned_from_enough_who_have_started(stores: Stores, u
             assert (await stores.forecasts.read_outlook("t4", NOON)).habits.ratios == {}
         await wait_and_start(stores, make_reservation(user, gpu_count=2), HOUR * number / MIN_SAMPLES)
     outlook = await stores.forecasts.read_outlook("t4", NOON)
-    [(key, ratios)] = outlook.habits.ratios.items()
-    assert key == (2, bucket_of(HOUR))
-    spread = (MIN_SAMPLES - 1) / MIN_SAMPLES
-    assert ratios == WaitRatios(*(pytest.approx(part * spread) for part in (0.1, 0.5, 0.9)))
+    waits = [Wait(2, HOUR, HOUR, HOUR * number / MIN_SAMPLES) for number in range(MIN_SAMPLES)]
+    learned = learn_habits(waits).ratios
+    assert learned.keys() == {(2, bucket_of(HOUR), 0), (2, bucket_of(HOUR), ANY_LENGTH)}
+    for kind, ratios in outlook.habits.ratios.items():
+        expected = (learned[kind].low, learned[kind].middle, learned[kind].high)
+        assert ratios == WaitRatios(*map(pytest.approx, expected))
+        assert ratios == WaitRatios(*map(pytest.approx, (0.055, 0.475, 0.895)))
+    assert outlook.habits.ratios.keys() == learned.keys()
     assert (await stores.forecasts.read_outlook("t4", NOON + HOUR)).habits.ratios == {}
     assert (await stores.forecasts.read_outlook("a100", NOON)).habits.ratios == {}
 

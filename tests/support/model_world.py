@@ -29,6 +29,7 @@ from gpudev.domain.plans.actions import (
     DeleteServer,
     DiscardPortSlot,
     DriveAdmission,
+    ListHome,
     LookAgain,
     Note,
     Record,
@@ -183,6 +184,8 @@ class World:
                 return self._record(action)
             case CreateServer(spec):
                 self._create(spec)
+            case ListHome():
+                pass
             case DeleteServer(reservation_id, uid):
                 self._delete(reservation_id, uid)
             case SettleOperations(outcomes):

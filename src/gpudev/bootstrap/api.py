@@ -40,7 +40,7 @@ from gpudev.app.sealing import SealAudit
 from gpudev.bootstrap.access import make_admit, make_key_uses, make_keys, make_login_guard
 from gpudev.bootstrap.aws_login import make_aws_login
 from gpudev.bootstrap.clusters import make_logs
-from gpudev.bootstrap.disks import make_listings, read_volumes
+from gpudev.bootstrap.disks import can_mount, make_listings, read_volumes
 from gpudev.bootstrap.foundation import (
     Stores,
     SystemClock,
@@ -50,6 +50,7 @@ from gpudev.bootstrap.foundation import (
     offered_catalogue,
     open_stores,
     read_fleet,
+    read_sharing,
     uses_kubernetes,
 )
 from gpudev.bootstrap.metrics import serve_metrics
@@ -104,9 +105,8 @@ def make_application(settings: Settings, stores: Stores) -> Application:
     key_uses = make_key_uses(stores, clock)
     admit = make_admit(settings, authenticate, key_uses, clock)
     jobs_of = JobsOf(stores.users, stores.audit)
-    # Pods cannot mount disks yet.
-    desk = DiskDesk(stores.disks, can_mount=not uses_kubernetes(settings))
-    preview = Preview(stores.forecasts, catalogue, make_policy(settings), clock)
+    desk = DiskDesk(stores.disks, can_mount=can_mount(settings))
+    preview = Preview(stores.forecasts, catalogue, make_policy(settings), clock, read_sharing(settings))
     return Application(
         reserve=Reserve(stores.reservations, catalogue, find_whom_to_let_in, desk, clock, preview),
         preview=preview,

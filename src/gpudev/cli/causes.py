@@ -99,7 +99,8 @@ def _because(job: JobDetail, events: Sequence[JobEvent]) -> tuple[str, ...]:
     told = job.failure_reason or job.current_detailed_status or (ends[-1].message if ends else "")
     notes = [f"{words}: {event.message}" for event in reversed(events) if (words := _OF_NOTE.get(event.kind))]
     reason = f"{told} ({job.reason})" if job.reason else told
-    return tuple(dict.fromkeys(line for line in (reason, *notes, job.warning or "") if line))
+    warning = f"Note: {job.warning}" if job.warning else ""
+    return tuple(dict.fromkeys(line for line in (reason, *notes, warning) if line))
 
 
 def _next_steps(job: JobDetail) -> tuple[str, ...]:

@@ -27,6 +27,8 @@ class Options(TypedDict, total=False):
     """A container image of one's own, where the cluster can run it."""
     distributed: bool
     """The GPUs are those of several whole nodes."""
+    node_labels: Mapping[str, str]
+    """Only nodes that the operator has given these labels."""
     start_at: datetime | None
     """Book them for this time instead of asking for them now."""
 
@@ -44,6 +46,7 @@ def build_request(
         disk_name=options.get("disk"),
         disk_size_gb=options.get("disk_size_gb"),
         distributed=options.get("distributed") or None,
+        node_labels=dict(options.get("node_labels", {})) or None,
         start_at=options.get("start_at"),
         env_vars=dict(options.get("env", {})),
         ssh_public_keys=list(collect_public_keys(surroundings)),

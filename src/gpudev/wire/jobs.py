@@ -45,7 +45,7 @@ class SubmitRequest:
     """The GPUs are those of 2 to 4 whole nodes, which start and end together. `RANK`, `NODE_RANK`,
     `WORLD_SIZE`, `MASTER_ADDR`, `MASTER_PORT` and `MULTINODE_HOSTS` are set there. Not all types have it."""
     node_labels: dict[str, str] | None = None
-    """Only nodes with these labels. Not supported yet."""
+    """Only nodes with these labels, from the operator's list."""
     env_vars: dict[str, str] = field(default_factory=dict)
     """Environment of the dev server. `NVIDIA_*`, `GPU_DEV_*` and `CUDA_VISIBLE_DEVICES` are reserved."""
     command: str | None = None

@@ -45,7 +45,7 @@ def press_tab(*words: str) -> list[str]:
         (("reserve", "-t", ""), ["h100", "t4"]),
         (("reserve", "--disk", ""), []),
         (("disk", "re"), ["rename", "restore"]),
-        (("config", ""), ["show", "set", "unset", "environment"]),
+        (("config", ""), ["show", "set", "unset", "environment", "ssh-include"]),
     ],
     ids=" ".join,
 )

@@ -24,6 +24,14 @@ class Ask:
     node_count: int = 1
     not_before: Step = 0
     """Where it is a booking: when it starts at the earliest."""
+    owner: str = ""
+    """Whose limit it counts against, where its owner has one."""
+    among: frozenset[NodeName] | None = None
+    """The nodes that it may go to; None: any."""
+
+    @property
+    def all_slots(self) -> int:
+        return self.slots * self.node_count
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ down: install
 	$(BIN)/gpu-dev down $(ARGS)
 
 test: install
-	$(BIN)/python -m pytest -m "not long" -n 2 --dist loadgroup $(ARGS)
+	$(BIN)/python -m pytest -m "not long" -n 2 --dist loadfile $(ARGS)
 
 test-long: install
 	$(BIN)/python -m pytest -m long $(ARGS)

@@ -14,8 +14,6 @@ import pytest
 
 from tests.support.machine import Machine, running_machine, wait_for
 
-pytestmark = pytest.mark.xdist_group("ssh-proxy")
-
 NOWHERE = "192.0.2.1"
 """Belongs to nobody: who gets to a server although its address is this one was led there."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import get_args
+from typing import Any, get_args
 
 import asyncpg
 import pytest
@@ -19,6 +19,7 @@ from gpudev.domain.plans.actions import (
     DeleteServer,
     DiscardPortSlot,
     DriveAdmission,
+    ListHome,
     LookAgain,
     Note,
     Record,
@@ -52,10 +53,16 @@ class Story:
     come_back: Callable[[Machine, str], None] = lambda _machine, _reservation: None
     """After it is gone."""
     life: tuple[str, ...] = LIFE
+    needs_disk: bool = False
+    """It is told in `test_disks`, where there is a storage."""
 
 
 def _reserve(machine: Machine, _access: Access) -> str:
     return machine.reserve("-t", "h100", "-g", "2")
+
+
+def _reserve_with_disk(machine: Machine, _access: Access) -> str:
+    return machine.reserve("-t", "h100", "--disk", "survives")
 
 
 def _reserve_shortly(machine: Machine, _access: Access) -> str:
@@ -106,6 +113,7 @@ STORIES: dict[type[ReservationAction], Story] = {
     Tell: _WARNED,
     SettleOperations: Story(_reserve, come_back=_cancel_again),
     DriveAdmission: _FORGOTTEN,
+    ListHome: Story(_reserve_with_disk, needs_disk=True),
 }
 
 
@@ -120,8 +128,14 @@ class FaultPoint:
         return f"{self.when}_{snake_case(self.action.__name__)}"
 
 
-FAULT_POINTS = [
-    pytest.param(FaultPoint(when, action, STORIES[action]), id=f"{when}_{snake_case(action.__name__)}")
-    for action in get_args(ReservationAction)
-    for when in ("before", "after")
-]
+def _list_points(*, needs_disk: bool) -> list[Any]:
+    return [
+        pytest.param(FaultPoint(when, action, STORIES[action]), id=f"{when}_{snake_case(action.__name__)}")
+        for action in get_args(ReservationAction)
+        for when in ("before", "after")
+        if STORIES[action].needs_disk is needs_disk
+    ]
+
+
+FAULT_POINTS = _list_points(needs_disk=False)
+DISK_FAULT_POINTS = _list_points(needs_disk=True)

@@ -6,16 +6,22 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from gpudev.app.forecast_figures import ShowForecastFigures
+from gpudev.app.preview import Preview
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.capacity import NodeRoom
-from gpudev.domain.eta import MIN_SAMPLES, LikelyStart, WaitRatios, bucket_of
+from gpudev.domain.catalogue import DEFAULT_CATALOGUE
+from gpudev.domain.eta import ANY_LENGTH, MIN_SAMPLES, LikelyStart, Wait, WaitRatios, bucket_of, learn_habits
+from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.names import NodeName
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.queueing import QueuePlace
 from gpudev.domain.reasons import Reason
 from gpudev.domain.reservation import Event, EventKind, Reservation, place, queue
 from gpudev.ports.store import User
+from gpudev.telemetry import FORECASTS
 from tests.support.reservations import NOON, make_reservation, submit
+from tests.support.simulation import MovableClock
 
 pytestmark = pytest.mark.anyio
 
@@ -49,10 +55,14 @@ async def test_habits_are_learned_from_enough_who_have_started(stores: Stores, u
             assert (await stores.forecasts.read_outlook("t4", NOON)).habits.ratios == {}
         await wait_and_start(stores, make_reservation(user, gpu_count=2), HOUR * number / MIN_SAMPLES)
     outlook = await stores.forecasts.read_outlook("t4", NOON)
-    [(key, ratios)] = outlook.habits.ratios.items()
-    assert key == (2, bucket_of(HOUR))
-    spread = (MIN_SAMPLES - 1) / MIN_SAMPLES
-    assert ratios == WaitRatios(*(pytest.approx(part * spread) for part in (0.1, 0.5, 0.9)))
+    waits = [Wait(2, HOUR, HOUR, HOUR * number / MIN_SAMPLES) for number in range(MIN_SAMPLES)]
+    learned = learn_habits(waits).ratios
+    assert learned.keys() == {(2, bucket_of(HOUR), 0), (2, bucket_of(HOUR), ANY_LENGTH)}
+    for kind, ratios in outlook.habits.ratios.items():
+        expected = (learned[kind].low, learned[kind].middle, learned[kind].high)
+        assert ratios == WaitRatios(*map(pytest.approx, expected))
+        assert ratios == WaitRatios(*map(pytest.approx, (0.055, 0.475, 0.895)))
+    assert outlook.habits.ratios.keys() == learned.keys()
     assert (await stores.forecasts.read_outlook("t4", NOON + HOUR)).habits.ratios == {}
     assert (await stores.forecasts.read_outlook("a100", NOON)).habits.ratios == {}
 
@@ -96,3 +106,26 @@ async def test_an_outlook_has_what_the_plan_follows_from(stores: Stores, user: U
     outlook = await stores.forecasts.read_outlook("t4", NOON)
     assert (outlook.rooms, [row.id for row in outlook.reservations]) == (rooms, [asked.id])
     assert (await stores.forecasts.read_outlook("unheard-of", NOON)).rooms == ()
+
+
+async def test_figures_are_shown_to_prometheus(stores: Stores, user: User) -> None:
+    await wait_and_start(
+        stores, make_reservation(user), HOUR / 2, LikelyStart(NOON, NOON + HOUR / 2, NOON + HOUR)
+    )
+    clock = MovableClock(NOON + HOUR)
+    preview = Preview(stores.forecasts, DEFAULT_CATALOGUE, TimePolicy(), clock)
+    await ShowForecastFigures(preview, stores.health).show()
+    figures = {
+        sample.labels["figure"]: sample.value
+        for metric in FORECASTS.collect()
+        for sample in metric.samples
+        if sample.labels["gpu_type"] == "t4"
+    }
+    assert figures == {
+        "started": 1,
+        "promises_kept": 1,
+        "promise_error": 30,
+        "likely_error": 0,
+        "bias": 1,
+        "coverage": 1,
+    }

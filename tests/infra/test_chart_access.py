@@ -42,6 +42,36 @@ def test_who_sees_the_whole_cluster_changes_nothing_there(values: str) -> None:
         assert {verb for rule in role["rules"] for verb in rule["verbs"]} <= {"get", "list", "watch"}
 
 
+DISKS = ("settings.GPU_DEV_DISK_STORAGE=kubernetes",)
+READING = {"get", "list", "watch"}
+
+
+def test_with_disks_only_volumes_and_contents_of_snapshots_can_be_changed_everywhere() -> None:
+    changed = {
+        resource
+        for role in render("generic", DISKS).of_kind("ClusterRole")
+        for rule in role["rules"]
+        if not READING.issuperset(rule["verbs"])
+        for resource in rule["resources"]
+    }
+    assert changed == {"persistentvolumes", "volumesnapshotcontents"}
+
+
+def test_roles_of_disks_are_those_that_the_adapter_is_tested_with_and_go_to_the_control_plane() -> None:
+    rendering = render("generic", DISKS)
+    for written in yaml.safe_load_all(RBAC.with_name("rbac-disks.yaml").read_text(encoding="utf-8")):
+        [found] = [
+            one
+            for one in rendering.of_kind(written["kind"])
+            if one["metadata"]["name"] == written["metadata"]["name"]
+        ]
+        assert found.get("rules") == written.get("rules")
+        assert found.get("roleRef") == written.get("roleRef")
+        for subject in found.get("subjects", ()):
+            assert subject["name"] == written["metadata"]["name"].removesuffix("-disks")
+            assert subject["namespace"] == NAMESPACE
+
+
 @every_values_file
 def test_roles_are_given_to_accounts_of_the_control_plane_alone(values: str) -> None:
     for binding in render(values).of_kind("RoleBinding", "ClusterRoleBinding"):

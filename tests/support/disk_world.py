@@ -41,6 +41,7 @@ from gpudev.domain.plans.disk_observation import DiskPolicy
 from gpudev.domain.plans.orphans import Leftover
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import ObservedMember, ObservedServer, ServerPhase, ServerSpec, SshAddress
+from gpudev.domain.volume import FileListing
 from gpudev.ports.cluster import ClusterChange, Snapshot
 from gpudev.ports.store import HomeWish
 from gpudev.ports.users import User
@@ -191,6 +192,9 @@ class ModelCluster:
 
     async def tell(self, reservation_id: ReservationId, uid: str, notices: tuple[Notice, ...]) -> None:
         """Nobody is there to read."""
+
+    async def list_home(self, reservation_id: ReservationId, uid: str) -> FileListing | None:
+        return None
 
     async def measure(self, reservation_id: ReservationId, uid: str, now: datetime) -> Usage | None:
         return None

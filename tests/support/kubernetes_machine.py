@@ -39,7 +39,7 @@ def running_on_kubernetes(
     """One controller and one API process, or two of each."""
     types = folder / "gpu-types.toml"
     types.write_text(GPU_TYPES)
-    with applied_roles(access, namespace):
+    with applied_roles(access, namespace, disks="GPU_DEV_DISK_STORAGE" in settings):
         own = {
             "GPU_DEV_KUBERNETES_KUBECONFIG": str(access.kubeconfig_for(CONTROLLER, namespace)),
             "GPU_DEV_KUBERNETES_NAMESPACE": namespace,

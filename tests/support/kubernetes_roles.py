@@ -1,4 +1,4 @@
-"""The roles of `deploy/kubernetes/rbac.yaml` in a namespace of the test, and a kubeconfig for each."""
+"""The roles of `deploy/kubernetes` in a namespace of the test, and a kubeconfig for each."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ import yaml
 from tests.support.kubernetes.access import Access
 
 RBAC = Path(__file__).parents[2] / "deploy" / "kubernetes" / "rbac.yaml"
+DISKS = RBAC.with_name("rbac-disks.yaml")
 CONTROLLER = "gpu-dev-controller"
 API = "gpu-dev-api"
 _OF_THE_CLUSTER = {"ClusterRole", "ClusterRoleBinding"}
 
 
 @contextmanager
-def applied_roles(access: Access, namespace: str) -> Iterator[None]:
-    manifests = [_moved(manifest, namespace) for manifest in yaml.safe_load_all(RBAC.read_text())]
+def applied_roles(access: Access, namespace: str, *, disks: bool = False) -> Iterator[None]:
+    files = (RBAC, DISKS) if disks else (RBAC,)
+    written = [manifest for file in files for manifest in yaml.safe_load_all(file.read_text())]
+    manifests = [_moved(manifest, namespace) for manifest in written]
     whole = json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests})
     access.kubectl("apply", "--filename=-", stdin=whole)
     try:

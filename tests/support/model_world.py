@@ -29,6 +29,7 @@ from gpudev.domain.plans.actions import (
     DeleteServer,
     DiscardPortSlot,
     DriveAdmission,
+    ListHome,
     LookAgain,
     Note,
     Record,
@@ -40,6 +41,7 @@ from gpudev.domain.plans.actions import (
 from gpudev.domain.queueing import QueuePlace
 from gpudev.domain.reservation import Reservation, clean
 from gpudev.domain.server import ObservedMember, ObservedServer, ServerPhase, ServerSpec
+from gpudev.domain.sharing import NO_SHARES, Shares
 from tests.support.domain_values import ADDRESS, HOST_KEYS, NOW, make_id, make_reservation
 
 Action = ReservationAction | AdmissionAction
@@ -67,6 +69,7 @@ class World:
     policy: TimePolicy = PATIENT
     """Nobody waits too long: whoever can be served is."""
     now: datetime = NOW
+    shares: Shares = NO_SHARES
     reads_fresh: bool = True
     """Whether a turn looks at the cluster itself, or at the view where that shows a server."""
     rows: dict[ReservationId, Reservation] = field(default_factory=dict)
@@ -86,7 +89,9 @@ class World:
 
     # What users, nodes and clocks do
 
-    def submit(self, gpu_count: int, duration: timedelta, node_count: int = 1) -> ReservationId:
+    def submit(
+        self, gpu_count: int, duration: timedelta, node_count: int = 1, username: str = "ada"
+    ) -> ReservationId:
         number = self._next_number()
         row = make_reservation(
             number,
@@ -95,6 +100,7 @@ class World:
             node_count=node_count,
             duration=duration,
             created_at=self.now,
+            username=username,
         )
         self.rows[row.id] = row
         return make_id(number)
@@ -155,6 +161,7 @@ class World:
             shown=list_shown(holders, self.view),
             policy=self.policy,
             now=self.now,
+            shares=self.shares,
         )
 
     def plan_turn(self, reservation_id: ReservationId) -> tuple[ReservationAction, ...]:
@@ -183,6 +190,8 @@ class World:
                 return self._record(action)
             case CreateServer(spec):
                 self._create(spec)
+            case ListHome():
+                pass
             case DeleteServer(reservation_id, uid):
                 self._delete(reservation_id, uid)
             case SettleOperations(outcomes):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 from hypothesis import strategies as st
@@ -24,6 +24,7 @@ class Hold:
     node: NodeName
     slots: int
     until: int
+    owner: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,7 @@ class Story:
     lag: int
     holds: tuple[Hold, ...]
     happenings: tuple[Happening, ...]
+    limits: dict[str, int] = field(default_factory=dict)
 
 
 @st.composite
@@ -60,19 +62,23 @@ def stories(draw: st.DrawFn, *, hour: int | None = None) -> Story:
     names = [NodeName(name) for name in "abcd"[: draw(st.integers(1, 4))]]
     nodes = {name: draw(st.sampled_from([4, 8])) for name in names}
     unit = hour or draw(st.sampled_from([1, 4]))
+    limits = {"limited": draw(st.sampled_from([8, 12]))} if draw(st.booleans()) else {}
+    left_to_owner = limits.get("limited", 0)
     holds = []
     for name in names:
         left = nodes[name]
         for slots in draw(st.lists(st.sampled_from([1, 2, 4, 8]), max_size=3)):
             if slots <= left:
                 left -= slots
-                holds.append(Hold(name, slots, ORIGIN + unit * draw(st.integers(1, 12 // unit))))
+                owner = "limited" if slots <= left_to_owner and draw(st.booleans()) else ""
+                left_to_owner -= slots if owner else 0
+                holds.append(Hold(name, slots, ORIGIN + unit * draw(st.integers(1, 12 // unit)), owner))
     happenings = draw(st.lists(_happenings(unit), min_size=1, max_size=14))
     numbered = [
         Submit(replace(one.ask, id=f"{number:03}", order=(number,))) if isinstance(one, Submit) else one
         for number, one in enumerate(happenings)
     ]
-    return Story(nodes, draw(st.integers(0, 1)), tuple(holds), tuple(numbered))
+    return Story(nodes, draw(st.integers(0, 1)), tuple(holds), tuple(numbered), limits)
 
 
 def _happenings(unit: int) -> st.SearchStrategy[Happening]:
@@ -89,7 +95,10 @@ def _asks(draw: st.DrawFn, unit: int) -> Ask:
     slots = draw(st.sampled_from([1, 1, 2, 4, 8]))
     node_count = draw(st.sampled_from([1, 1, 1, 2, 3])) if slots >= 4 else 1
     booked = draw(st.sampled_from([0, 0, 0, ORIGIN + 2 * unit, ORIGIN + 5]))
-    return Ask("", (), slots, unit * draw(st.integers(1, LONGEST // unit // 2)), node_count, booked)
+    owner = draw(st.sampled_from(["", "limited"]))
+    only_on = draw(st.sampled_from([None, None, None, frozenset("ac"), frozenset("b")]))
+    length = unit * draw(st.integers(1, LONGEST // unit // 2))
+    return Ask("", (), slots, length, node_count, booked, only_on, owner)
 
 
 class Told:
@@ -102,8 +111,10 @@ class Told:
         for hold in story.holds:
             if isinstance(plan, Oracle):
                 plan.held.append((hold.node, hold.slots, ORIGIN, hold.until))
+                plan.charged.append((hold.owner, hold.slots, ORIGIN, hold.until))
             else:
                 plan.hold(hold.node, hold.slots, ORIGIN, hold.until)
+                plan.charge(hold.owner, hold.slots, ORIGIN, hold.until)
 
     def tell(self, happening: Happening) -> tuple[str, ...]:
         """Let it happen; those who moved by it."""
@@ -126,7 +137,9 @@ class Told:
     def _release(self, hold: Hold) -> None:
         if isinstance(self.plan, Oracle):
             self.plan.held.remove((hold.node, hold.slots, ORIGIN, hold.until))
+            self.plan.charged.remove((hold.owner, hold.slots, ORIGIN, hold.until))
         else:
+            self.plan.charge(hold.owner, -hold.slots, ORIGIN, hold.until)
             self.plan.give_back(hold.node, hold.slots, ORIGIN, hold.until)
 
     def slots(self) -> dict[str, Slot]:
@@ -136,8 +149,8 @@ class Told:
 
 
 def make_plan(story: Story) -> Plan:
-    return Plan(story.nodes, ORIGIN, longest=LONGEST, lag=story.lag)
+    return Plan(story.nodes, ORIGIN, longest=LONGEST, lag=story.lag, limits=story.limits)
 
 
 def make_oracle(story: Story) -> Oracle:
-    return Oracle(story.nodes, ORIGIN, HORIZON, story.lag)
+    return Oracle(story.nodes, ORIGIN, HORIZON, story.lag, limits=story.limits)

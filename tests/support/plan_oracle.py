@@ -21,6 +21,10 @@ class Oracle:
     lag: int = 0
     held: list[tuple[NodeName, int, int, int]] = field(default_factory=list)
     """Node, slots, from, to."""
+    limits: Mapping[str, int] = field(default_factory=dict)
+    """What an owner may have at once."""
+    charged: list[tuple[str, int, int, int]] = field(default_factory=list)
+    """Owner, slots, from, to: what of the held is whose."""
     asks: dict[str, Ask] = field(default_factory=dict)
     slots: dict[str, Slot] = field(default_factory=dict)
 
@@ -35,15 +39,29 @@ class Oracle:
                 free[node][step - self.origin] -= slots
         return free
 
+    def allowed_slots(self) -> dict[str, list[int]]:
+        """Of each owner who has a limit, at each step."""
+        allowed = {owner: [slots] * (self.horizon - self.origin) for owner, slots in self.limits.items()}
+        slots = [(self.asks[one], slot) for one, slot in self.slots.items()]
+        taken = [(ask.owner, ask.slots * ask.node_count, slot.start, slot.end) for ask, slot in slots]
+        for owner, count, start, end in (*self.charged, *taken):
+            for step in range(max(start, self.origin), end):
+                if owner in allowed:
+                    allowed[owner][step - self.origin] -= count
+        return allowed
+
     def find(self, ask: Ask) -> Slot | None:
         free = self.free_slots()
+        allowed = self.allowed_slots().get(ask.owner)
+        names = [node for node in self.nodes if ask.may_be_on(node)]
         for start in range(max(self.origin, ask.not_before), self.horizon - 2 * ask.length):
             end = start + ask.length + (self.lag if start == self.origin else 0)
             first, last = start - self.origin, end - self.origin
             open_then = sorted(
-                (free[node][first], node) for node in self.nodes if min(free[node][first:last]) >= ask.slots
+                (free[node][first], node) for node in names if min(free[node][first:last]) >= ask.slots
             )
-            if len(open_then) >= ask.node_count:
+            is_allowed = allowed is None or min(allowed[first:last]) >= ask.slots * ask.node_count
+            if is_allowed and len(open_then) >= ask.node_count:
                 return Slot(start, end, tuple(node for _, node in open_then[: ask.node_count]))
         return None
 
@@ -68,3 +86,6 @@ class Oracle:
 
     def list_overfull(self) -> list[NodeName]:
         return [node for node, free in self.free_slots().items() if min(free) < 0]
+
+    def list_beyond_their_limit(self) -> list[str]:
+        return [owner for owner, free in self.allowed_slots().items() if min(free) < 0]

@@ -24,10 +24,10 @@ _HOUR, _MINUTE = timedelta(hours=1), timedelta(minutes=1)
 
 @router.post("/jobs/preview", response_model=PreviewResponse, responses=problems(400))
 async def preview(
-    app: App, _caller: Caller, body: Annotated[SubmitRequest, Body(openapi_examples=EXAMPLES)]
+    app: App, caller: Caller, body: Annotated[SubmitRequest, Body(openapi_examples=EXAMPLES)]
 ) -> Response:
     """What would become of a request: whether it starts now, else when and why, and what would be sooner."""
-    wish = app.reserve.read_wish(read_request(body, "", app.backend_fields))
+    wish = app.reserve.read_wish(caller, read_request(body, "", app.backend_fields))
     foreseen, nearby = await app.preview(wish)
     return json_response(_view(foreseen, nearby, app.clock.now()))
 

@@ -27,7 +27,6 @@ NOT_SUPPORTED_YET = (
     "preserve_entrypoint",
     "jupyter_enabled",
     "recreate_env",
-    "node_labels",
     "command",
 )
 """Fields of the contract that have nothing behind them yet; to pass over them would be to lie.
@@ -108,6 +107,7 @@ def read_request(body: SubmitRequest, client_version: str, backend_fields: froze
         name=body.name or "",
         distributed=body.distributed or False,
         start_at=body.start_at,
+        node_labels=body.node_labels or {},
         env_vars=body.env_vars,
         ssh_public_keys=tuple(body.ssh_public_keys),
         github_user=body.github_user or "",

@@ -24,9 +24,7 @@ _NO_HOME = (
     f'Your disk "{DEFAULT_DISK}" is in use by another reservation, so this home is not kept. '
     "Name another disk with --disk NAME to keep it."
 )
-_NOWHERE_KEPT = (
-    "Disks cannot be mounted in this cluster yet, so this home is not kept: it goes with the dev server."
-)
+_NOWHERE_KEPT = "There is no storage for disks here, so this home is not kept: it goes with the dev server."
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +66,7 @@ class DiskDesk:
             return wish
         if wanted.name:
             raise Invalid(
-                "Not supported yet: disk_name. Disks cannot be mounted in this cluster.",
+                "Not supported yet: disk_name. There is no storage for disks here.",
                 hint="Ask for a home that is not kept: --disk none",
                 code="not_supported_yet",
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from gpudev.domain.booking import check_booking
@@ -14,8 +14,17 @@ from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.gang import check_nodes
 from gpudev.domain.names import ReservationId
 from gpudev.domain.plans.promises import Situation
-from gpudev.domain.preview import Foreseen, Foresight, Wish, is_sooner, list_shorter, list_smaller
+from gpudev.domain.preview import (
+    Foreseen,
+    Foresight,
+    Wish,
+    is_sooner,
+    list_shorter,
+    list_smaller,
+    wish_of,
+)
 from gpudev.domain.reservation import Reservation
+from gpudev.domain.sharing import ALIKE, Shares, SharingPolicy
 from gpudev.ports.clock import Clock
 from gpudev.ports.forecasts import Forecasts
 
@@ -26,6 +35,7 @@ class Preview:
     catalogue: Catalogue
     policy: TimePolicy
     clock: Clock
+    sharing: SharingPolicy = ALIKE
 
     async def __call__(self, wish: Wish) -> tuple[Foreseen, tuple[Foreseen, ...]]:
         """What would become of it, and up to three like it that start sooner, found on the same plan."""
@@ -43,7 +53,7 @@ class Preview:
         """Refuse a booking that cannot have its time; a repeat does not stand in its own way."""
         if draft.start_at is None:
             return
-        wish = Wish(draft.gpu_type, draft.gpu_count, draft.duration, draft.node_count, draft.start_at)
+        wish = wish_of(draft)
         foresight = await self._read(self.catalogue.get(draft.gpu_type), itself)
         check_booking(foresight.foresee(wish), draft.start_at)
 
@@ -62,14 +72,17 @@ class Preview:
         rows = tuple(row for row in outlook.reservations if row.id != without)
         holders = tuple(row for row in rows if row.holds_room)
         waiting = tuple(row for row in rows if row.is_waiting and row.id not in outlook.disk_busy)
-        situation = Situation(gpu_type, outlook.rooms, holders, self.policy, now)
+        fair = self.sharing.fair_share
+        used = await self.forecasts.read_use(gpu_type.name, fair, now) if fair else {}
+        shares = Shares(self.sharing, used)
+        situation = Situation(gpu_type, outlook.rooms, holders, self.policy, now, shares=shares)
         return Foresight(situation, waiting, outlook.habits)
 
     async def _find_elsewhere(self, asked: Foreseen) -> tuple[Foreseen, ...]:
         """The same of the other type that starts first; the name breaks ties."""
         found: list[Foreseen] = []
         for gpu_type in self.catalogue.types:
-            wish = Wish(gpu_type.name, asked.wish.gpu_count, asked.wish.duration, asked.wish.node_count)
+            wish = replace(asked.wish, gpu_type=gpu_type.name)
             if gpu_type.name != asked.wish.gpu_type and _offers(gpu_type, wish):
                 found.append((await self._read(gpu_type)).foresee(wish))
         sooner = [one for one in found if is_sooner(one, asked)]

@@ -17,7 +17,7 @@ from gpudev.domain.plans.reconciliation import (
 from gpudev.domain.volume import ObservedSnapshot
 from gpudev.ports.clock import Clock
 from gpudev.ports.ledger import DiskLedger, StoredReconciliation
-from gpudev.ports.volumes import Volumes
+from gpudev.ports.volumes import VolumeListings
 
 _log = structlog.get_logger(__name__)
 
@@ -25,7 +25,7 @@ _log = structlog.get_logger(__name__)
 @dataclass(frozen=True, slots=True)
 class ReconcileDisks:
     ledger: DiskLedger
-    volumes: Volumes
+    volumes: VolumeListings
     clock: Clock
     name: str
     """Who did it."""

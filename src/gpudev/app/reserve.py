@@ -30,6 +30,7 @@ from gpudev.domain.names import (
     normalise_name,
     suffix_name,
 )
+from gpudev.domain.node_labels import check_labels
 from gpudev.domain.preview import Wish
 from gpudev.domain.reservation import Event, EventKind, Reservation
 from gpudev.ports.clock import Clock
@@ -54,6 +55,8 @@ class ReserveRequest:
     """The GPUs may be on several whole nodes."""
     start_at: datetime | None = None
     """Booked for this time, not to start before."""
+    node_labels: Mapping[str, str] = field(default_factory=dict)
+    """Only on nodes with these labels."""
     env_vars: Mapping[str, str] = field(default_factory=dict)
     ssh_public_keys: tuple[str, ...] = ()
     github_user: str = ""
@@ -74,7 +77,7 @@ class Reserve:
     clock: Clock
     preview: Preview
 
-    def read_wish(self, request: ReserveRequest) -> Wish:
+    def read_wish(self, user: User, request: ReserveRequest) -> Wish:
         """What is asked for, checked as far as the queue has to do with it."""
         gpu_type = self.catalogue.get(request.gpu_type)
         return Wish(
@@ -83,6 +86,8 @@ class Reserve:
             node_count=check_nodes(gpu_type, request.gpu_count, distributed=request.distributed),
             duration=check_duration(request.duration),
             start_at=self._check_start(request),
+            node_labels=check_labels(request.node_labels, self.preview.sharing.node_labels),
+            username=user.username,
         )
 
     async def __call__(self, user: Caller, request: ReserveRequest, idempotency_key: str = "") -> Reservation:
@@ -116,7 +121,7 @@ class Reserve:
 
     def _draft(self, user: User, request: ReserveRequest) -> Reservation:
         """Everything that can be checked without asking anybody; id and name are still open."""
-        wish = self.read_wish(request)
+        wish = self.read_wish(user, request)
         if wish.node_count > 1:
             check_gang_environment(request.env_vars)
         return Reservation(
@@ -129,6 +134,7 @@ class Reserve:
             node_count=wish.node_count,
             duration=wish.duration,
             start_at=wish.start_at,
+            node_labels=wish.node_labels,
             created_at=self.clock.now(),
             detail=_describe(wish),
             env_vars=check_environment(request.env_vars),
@@ -166,12 +172,13 @@ class Reserve:
         self, named: Reservation, event: Event, entry: AuditEntry, wish: HomeWish | None
     ) -> Reservation:
         """Two at once may both find the default disk free; the second look finds who was first."""
+        quota = self.preview.sharing.quotas.find(named.username, named.gpu_type)
         try:
-            return await self.reservations.submit(named, event, (entry,), wish)
+            return await self.reservations.submit(named, event, (entry,), wish, quota)
         except Conflict as conflict:
             if conflict.code != "disk_in_use" or wish is None or not wish.if_taken:
                 raise
-        return await self.reservations.submit(named, event, (entry,), wish)
+        return await self.reservations.submit(named, event, (entry,), wish, quota)
 
     async def _exists(self, reservation_id: ReservationId) -> bool:
         """A repeat meets both its own id and its own name; either may be what is complained about."""
@@ -239,6 +246,7 @@ def _check_same(earlier: Reservation, repeated: Reservation, request: ReserveReq
             reservation.gpu_count,
             reservation.duration,
             reservation.start_at,
+            dict(reservation.node_labels),
             dict(reservation.env_vars),
             reservation.github_user,
             reservation.image,

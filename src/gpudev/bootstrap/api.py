@@ -19,11 +19,13 @@ from gpudev.api.service import make_service
 from gpudev.app.admin import Admin
 from gpudev.app.application import Application
 from gpudev.app.cancel import Cancel
+from gpudev.app.cluster_figures import ShowClusterFigures
 from gpudev.app.disk_figures import ShowDiskFigures
 from gpudev.app.disks import OwnDisks
 from gpudev.app.extend import Extend
 from gpudev.app.find import Find, FindOperation
 from gpudev.app.follow import EventHub, Follow
+from gpudev.app.forecast_figures import ShowForecastFigures
 from gpudev.app.homes import DiskDesk
 from gpudev.app.jobs_of import JobsOf
 from gpudev.app.keep import Keep
@@ -39,7 +41,7 @@ from gpudev.app.sealing import SealAudit
 from gpudev.bootstrap.access import make_admit, make_key_uses, make_keys, make_login_guard
 from gpudev.bootstrap.aws_login import make_aws_login
 from gpudev.bootstrap.clusters import make_logs
-from gpudev.bootstrap.disks import make_listings, read_volumes
+from gpudev.bootstrap.disks import can_mount, make_listings, read_volumes
 from gpudev.bootstrap.foundation import (
     Stores,
     SystemClock,
@@ -49,6 +51,7 @@ from gpudev.bootstrap.foundation import (
     offered_catalogue,
     open_stores,
     read_fleet,
+    read_sharing,
     uses_kubernetes,
 )
 from gpudev.bootstrap.metrics import serve_metrics
@@ -103,15 +106,16 @@ def make_application(settings: Settings, stores: Stores) -> Application:
     key_uses = make_key_uses(stores, clock)
     admit = make_admit(settings, authenticate, key_uses, clock)
     jobs_of = JobsOf(stores.users, stores.audit)
-    # Pods cannot mount disks yet.
-    desk = DiskDesk(stores.disks, can_mount=not uses_kubernetes(settings))
-    preview = Preview(stores.forecasts, catalogue, make_policy(settings), clock)
+    desk = DiskDesk(stores.disks, can_mount=can_mount(settings))
+    preview = Preview(stores.forecasts, catalogue, make_policy(settings), clock, read_sharing(settings))
     return Application(
         reserve=Reserve(stores.reservations, catalogue, find_whom_to_let_in, desk, clock, preview),
         preview=preview,
         disks=OwnDisks(stores.disks, clock, make_listings(settings)),
         reconcile_disks=make_reconciliation(settings, stores, read_volumes(settings, clock)),
         disk_figures=ShowDiskFigures(stores.disk_ledger, stores.health),
+        forecast_figures=ShowForecastFigures(preview, stores.health),
+        cluster_figures=ShowClusterFigures(stores.gpu_types, stores.reservations, stores.health),
         find=Find(stores.reservations, stores.audit, admit),
         find_operation=FindOperation(stores.operations),
         cancel=Cancel(stores.operations, clock),
@@ -144,6 +148,7 @@ def make_application(settings: Settings, stores: Stores) -> Application:
         clock=clock,
         simulated_types=_find_simulated_types(settings),
         trusted_proxies=settings.access.proxies,
+        ssh_proxy_url=settings.ssh_proxy.url or None,
         notices=_make_notices(settings),
         backend_fields=frozenset({"image"}) if uses_kubernetes(settings) else frozenset(),
     )

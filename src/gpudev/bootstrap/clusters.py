@@ -87,6 +87,7 @@ async def _open_kubernetes(settings: Settings, stores: Stores) -> AsyncIterator[
     # Late: one machine does without all of this.
     from gpudev.adapters.kubernetes.cluster import KubernetesCluster  # noqa: PLC0415 - see above
     from gpudev.adapters.kubernetes.config import (  # noqa: PLC0415 - see above
+        Homes,
         KubernetesConfig,
         PullPolicy,
         Reach,
@@ -104,6 +105,8 @@ async def _open_kubernetes(settings: Settings, stores: Stores) -> AsyncIterator[
         port_slots=chosen.port_slots,
         workspace_gib=chosen.workspace_gib,
         closed_networks=chosen.closed_networks,
+        zone_label=settings.disks.zone_label,
+        homes=Homes.EBS if settings.disks.storage == "aws" else Homes.CLAIMS,
     )
     async with KubernetesCluster(config) as cluster:
         await claim_for(cluster.cluster_id, stores)

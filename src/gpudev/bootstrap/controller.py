@@ -21,7 +21,7 @@ from gpudev.app.controllers.run import Controllers, Sources
 from gpudev.app.controllers.run_disks import DiskControllers, DiskSources
 from gpudev.app.controllers.sampling import Sampler
 from gpudev.bootstrap.clusters import Backends, open_backends
-from gpudev.bootstrap.disks import make_listings
+from gpudev.bootstrap.disks import make_listings, stay_in_zone
 from gpudev.bootstrap.foundation import (
     Stores,
     SystemClock,
@@ -30,6 +30,7 @@ from gpudev.bootstrap.foundation import (
     make_policy,
     offered_catalogue,
     open_stores,
+    read_sharing,
 )
 from gpudev.bootstrap.metrics import serve_metrics
 from gpudev.bootstrap.reconciliation import make_own_reconciliation
@@ -79,7 +80,14 @@ def make_controllers(
     settings: Settings, stores: Stores, backends: Backends, known: Catalogue, clock: Clock
 ) -> tuple[Controllers, AdmissionController]:
     cluster = backends.cluster
-    rules = Rules(known, make_policy(settings), make_idle_policy(settings), settings.time.lease)
+    rules = Rules(
+        known,
+        make_policy(settings),
+        make_idle_policy(settings),
+        disks_stay=stay_in_zone(settings),
+        lease=settings.time.lease,
+        sharing=read_sharing(settings),
+    )
     executor = make_executor(settings, stores, cluster, clock)
     admission = AdmissionController(
         stores.admissions, stores.gpu_types, cluster, rules, clock, settings.process.hostname
@@ -118,7 +126,9 @@ def make_sending(settings: Settings, stores: Stores) -> SendNotifications:
 
 def make_executor(settings: Settings, stores: Stores, cluster: Cluster, clock: Clock) -> Executor:
     fault_point = make_fault_point(settings.process.fault_file)
-    return Executor(stores.reservations, stores.operations, stores.admissions, cluster, clock, fault_point)
+    return Executor(
+        stores.reservations, stores.operations, stores.admissions, cluster, clock, fault_point, stores.disks
+    )
 
 
 async def read_known_catalogue(settings: Settings, stores: Stores) -> Catalogue:

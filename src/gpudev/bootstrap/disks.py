@@ -5,26 +5,71 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, assert_never
 
+from gpudev.adapters.absent.volumes import AbsentVolumes
 from gpudev.adapters.local.disks.attachments import list_attached
 from gpudev.adapters.local.disks.folders import DiskFolders
 from gpudev.adapters.local.disks.volumes import LocalVolumes
 from gpudev.bootstrap.foundation import uses_kubernetes
 from gpudev.ports.clock import Clock
 from gpudev.ports.listings import Listings
-from gpudev.ports.volumes import Volumes
+from gpudev.ports.volumes import VolumeListings, Volumes
 from gpudev.settings import Settings
+
+if TYPE_CHECKING:
+    from gpudev.adapters.kubernetes.disks.config import ClaimConfig
 
 
 @asynccontextmanager
 async def open_volumes(settings: Settings, clock: Clock) -> AsyncIterator[Volumes]:
-    """Directories on one machine, EBS everywhere else."""
+    """Directories on one machine; elsewhere what `GPU_DEV_DISK_STORAGE` says."""
     state_dir = find_state_dir(settings)
     if state_dir is not None:
         async with open_local_volumes(state_dir, clock) as volumes:
             yield volumes
         return
-    yield _make_aws_volumes(settings)
+    match settings.disks.storage:
+        case "kubernetes":
+            async with _open_claims(settings) as volumes:
+                yield volumes
+        case "aws":
+            yield _make_aws_volumes(settings)
+        case "none":
+            yield AbsentVolumes()
+        case other:
+            assert_never(other)
+
+
+def can_mount(settings: Settings) -> bool:
+    """Whether a dev server can have a disk at all."""
+    return not uses_kubernetes(settings) or settings.disks.storage != "none"
+
+
+def stay_in_zone(settings: Settings) -> bool:
+    """Whether a disk can only be used where it was first: a snapshot of EBS takes it elsewhere."""
+    return uses_kubernetes(settings) and settings.disks.storage == "kubernetes"
+
+
+@asynccontextmanager
+async def _open_claims(settings: Settings) -> AsyncIterator[Volumes]:
+    # Late: one machine does without all of this.
+    from gpudev.adapters.kubernetes.client import connect  # noqa: PLC0415 - see above
+    from gpudev.adapters.kubernetes.disks.volumes import KubernetesVolumes  # noqa: PLC0415 - see above
+
+    async with connect(settings.kubernetes.kubeconfig) as client:
+        yield KubernetesVolumes(client, _make_claim_config(settings))
+
+
+def _make_claim_config(settings: Settings) -> ClaimConfig:
+    from gpudev.adapters.kubernetes.disks.config import ClaimConfig  # noqa: PLC0415 - as above
+
+    return ClaimConfig(
+        settings.kubernetes.namespace,
+        settings.disks.storage_class,
+        settings.disks.snapshot_class,
+        settings.disks.zone_label,
+    )
 
 
 def find_state_dir(settings: Settings) -> Path | None:
@@ -47,12 +92,16 @@ async def open_local_volumes(state_dir: Path, clock: Clock) -> AsyncIterator[Vol
         yield volumes
 
 
-def read_volumes(settings: Settings, clock: Clock) -> Volumes:
+def read_volumes(settings: Settings, clock: Clock) -> VolumeListings:
     """To look at the storage beside whoever works on it; nothing is made with it or cleaned up."""
     state_dir = find_state_dir(settings)
     if state_dir is not None:
         return LocalVolumes(DiskFolders(state_dir), clock, lambda: list_attached(state_dir))
-    return _make_aws_volumes(settings)
+    if settings.disks.storage == "kubernetes":
+        from gpudev.adapters.kubernetes.disks.reading import ClaimListings  # noqa: PLC0415 - as above
+
+        return ClaimListings(settings.kubernetes.kubeconfig, _make_claim_config(settings))
+    return _make_aws_volumes(settings) if settings.disks.storage == "aws" else AbsentVolumes()
 
 
 def make_listings(settings: Settings) -> Listings | None:

@@ -38,11 +38,13 @@ from gpudev.adapters.postgres.signals import PostgresSignals
 from gpudev.adapters.postgres.usages import PostgresUsages
 from gpudev.adapters.postgres.users import PostgresUsers
 from gpudev.bootstrap.gpu_types_file import read_catalogue
+from gpudev.bootstrap.policy_file import read_policy
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE, Catalogue
 from gpudev.domain.errors import Conflict
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.idle import IdlePolicy
 from gpudev.domain.schedule.grid import Grid
+from gpudev.domain.sharing import SharingPolicy
 from gpudev.settings import Settings
 from gpudev.telemetry import configure_logging
 
@@ -183,6 +185,10 @@ def make_policy(settings: Settings) -> TimePolicy:
         start_allowance=settings.time.start_allowance,
         grid=Grid(settings.time.plan_step),
     )
+
+
+def read_sharing(settings: Settings) -> SharingPolicy:
+    return read_policy(settings.cluster.policy_file, offered_catalogue(settings))
 
 
 def make_idle_policy(settings: Settings) -> IdlePolicy:

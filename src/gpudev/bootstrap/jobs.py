@@ -20,6 +20,7 @@ from gpudev.bootstrap.foundation import (
     make_policy,
     offered_catalogue,
     open_stores,
+    read_sharing,
 )
 from gpudev.bootstrap.reconciliation import reconcile_once
 from gpudev.settings import Settings
@@ -59,7 +60,8 @@ async def _look_around(settings: Settings) -> Looked:
 async def _refresh_availability(settings: Settings, stores: Stores) -> tuple[str, ...]:
     clock = SystemClock()
     name = settings.process.hostname
-    rules = Rules(await read_known_catalogue(settings, stores), make_policy(settings))
+    known, sharing = await read_known_catalogue(settings, stores), read_sharing(settings)
+    rules = Rules(known, make_policy(settings), sharing=sharing)
     admission = AdmissionController(stores.admissions, stores.gpu_types, AbsentCluster(), rules, clock, name)
     offered = tuple(offered_catalogue(settings).by_name)
     scaling = _make_scaling(settings)

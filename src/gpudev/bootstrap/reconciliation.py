@@ -6,19 +6,22 @@ import json
 from dataclasses import asdict
 
 from gpudev.app.reconcile_disks import ReconcileDisks
-from gpudev.bootstrap.disks import find_state_dir, read_volumes
+from gpudev.bootstrap.disks import can_mount, read_volumes
 from gpudev.bootstrap.foundation import Stores, SystemClock
-from gpudev.ports.volumes import Volumes
+from gpudev.ports.volumes import VolumeListings
 from gpudev.settings import Settings
 
 
-def make_reconciliation(settings: Settings, stores: Stores, volumes: Volumes) -> ReconcileDisks:
+def make_reconciliation(settings: Settings, stores: Stores, volumes: VolumeListings) -> ReconcileDisks:
     return ReconcileDisks(stores.disk_ledger, volumes, SystemClock(), settings.process.hostname)
 
 
-def make_own_reconciliation(settings: Settings, stores: Stores, volumes: Volumes) -> ReconcileDisks | None:
-    """For a controller that does it itself, which is on one machine; elsewhere a CronJob does it."""
-    return make_reconciliation(settings, stores, volumes) if find_state_dir(settings) else None
+def make_own_reconciliation(
+    settings: Settings, stores: Stores, volumes: VolumeListings
+) -> ReconcileDisks | None:
+    """For a controller that does it itself, which is that of `gpu-dev up`; elsewhere a CronJob does it."""
+    is_own = settings.local.state_dir is not None and can_mount(settings)
+    return make_reconciliation(settings, stores, volumes) if is_own else None
 
 
 async def reconcile_once(settings: Settings, stores: Stores) -> str:

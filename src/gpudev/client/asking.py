@@ -29,6 +29,8 @@ class Options(TypedDict, total=False):
     """The GPUs are those of several whole nodes."""
     start_at: datetime | None
     """Book them for this time instead of asking for them now."""
+    node_labels: Mapping[str, str]
+    """Only on nodes with these labels, from the operator's list."""
 
 
 def build_request(
@@ -45,6 +47,7 @@ def build_request(
         disk_size_gb=options.get("disk_size_gb"),
         distributed=options.get("distributed") or None,
         start_at=options.get("start_at"),
+        node_labels=dict(options.get("node_labels", {})) or None,
         env_vars=dict(options.get("env", {})),
         ssh_public_keys=list(collect_public_keys(surroundings)),
         client_version=__version__,

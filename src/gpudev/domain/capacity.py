@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from gpudev.domain.catalogue import GpuType
 from gpudev.domain.names import NodeName, ReservationId
+from gpudev.domain.node_labels import Labels, has_labels
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import ObservedServer, ServerPhase
 
@@ -30,6 +31,7 @@ class Node:
     is_simulated: bool = False
     zone: str = ""
     """Where it is, for volumes that cannot leave their zone; empty where that does not matter."""
+    labels: Labels = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,10 @@ def could_hold(nodes: Iterable[Node], gpu_type: GpuType, request: Reservation) -
     fitting = [
         node
         for node in nodes
-        if node.gpu_type == gpu_type.name and node.is_schedulable and node.slots >= wanted
+        if node.gpu_type == gpu_type.name
+        and node.is_schedulable
+        and node.slots >= wanted
+        and has_labels(node.labels, request.node_labels)
     ]
     return len(fitting) >= request.node_count
 
@@ -103,10 +108,16 @@ class NodeRoom:
     slots: int
     foreign: int = 0
     """Slots that others than reservations have taken; they come back at no known time."""
+    labels: Labels = field(default_factory=dict)
+    """Those that may be asked for."""
 
 
 def measure_rooms(
-    nodes: Iterable[Node], gpu_type: GpuType, holders: Iterable[Reservation], shown: Collection[Held]
+    nodes: Iterable[Node],
+    gpu_type: GpuType,
+    holders: Iterable[Reservation],
+    shown: Collection[Held],
+    offered_labels: Collection[str] = (),
 ) -> tuple[NodeRoom, ...]:
     """The nodes of a type in service. What is taken there by no reservation that is shown is foreign."""
     known: Counter[NodeName] = Counter()
@@ -115,7 +126,12 @@ def measure_rooms(
             if (holder.id, node) in shown and holder.holds_room:
                 known[node] += gpu_type.slots_for(holder.gpus_per_node)
     return tuple(
-        NodeRoom(node.name, node.slots, max(0, node.slots - node.free_slots - known[node.name]))
+        NodeRoom(
+            node.name,
+            node.slots,
+            max(0, node.slots - node.free_slots - known[node.name]),
+            {name: value for name, value in node.labels.items() if name in offered_labels},
+        )
         for node in nodes
         if node.gpu_type == gpu_type.name and node.is_schedulable
     )

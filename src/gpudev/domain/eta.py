@@ -1,14 +1,16 @@
 """When a request is likely to start: the promise is the latest time, and most start earlier.
 
 People leave early, so the wait turns out shorter than planned. By how much is learned from those who have
-started: the ratio of the wait to the planned wait, by size and by how long the planned wait was. Where too
-few have started, nothing is said.
+started: the ratio of the wait to the planned wait, by size, by how long the planned wait was, and by length:
+short requests find earlier gaps. Where too few of a length have started all lengths are taken together, and
+where those are too few, nothing is said.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Mapping
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -19,6 +21,16 @@ BUCKETS = (
     timedelta(hours=24),
 )
 """Planned waits are alike between two of these."""
+
+LENGTHS = (timedelta(hours=1), timedelta(hours=4))
+"""Requests that are not longer than one of these are alike."""
+
+ANY_LENGTH = -1
+
+Kind = tuple[int, int, int]
+"""Slots, bucket of the planned wait, and class of the length or any."""
+
+QUANTILES = (0.1, 0.5, 0.9)
 
 MIN_SAMPLES = 20
 """From fewer nothing is learned."""
@@ -47,13 +59,16 @@ class LikelyStart:
 
 @dataclass(frozen=True, slots=True)
 class Habits:
-    """What was learned of one GPU type, by slots and bucket of the planned wait."""
+    """What was learned of one GPU type."""
 
-    ratios: Mapping[tuple[int, int], WaitRatios] = field(default_factory=dict)
+    ratios: Mapping[Kind, WaitRatios] = field(default_factory=dict)
 
-    def find_likely_start(self, asked_at: datetime, promised_at: datetime, slots: int) -> LikelyStart | None:
+    def find_likely_start(
+        self, asked_at: datetime, promised_at: datetime, slots: int, length: timedelta
+    ) -> LikelyStart | None:
         planned = promised_at - asked_at
-        ratios = self.ratios.get((slots, bucket_of(planned)))
+        kinds = _list_kinds(slots, planned, length)
+        ratios = next((self.ratios[kind] for kind in kinds if kind in self.ratios), None)
         if ratios is None or planned <= timedelta():
             return None
         return LikelyStart(
@@ -65,8 +80,53 @@ NO_HABITS = Habits()
 """Nothing was learned yet."""
 
 
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """What somebody who has started was promised at first, and how long it took."""
+
+    slots: int
+    length: timedelta
+    planned: timedelta
+    waited: timedelta
+
+
+def learn_habits(waits: Iterable[Wait]) -> Habits:
+    """The store says the same in SQL, of the waits that it keeps."""
+    ratios: defaultdict[Kind, list[float]] = defaultdict(list)
+    for wait in waits:
+        if wait.planned > timedelta():
+            for kind in _list_kinds(wait.slots, wait.planned, wait.length):
+                ratios[kind].append(max(0.0, wait.waited / wait.planned))
+    enough = {key: sorted(some) for key, some in ratios.items() if len(some) >= MIN_SAMPLES}
+    return Habits({key: WaitRatios(*_list_quantiles(some)) for key, some in enough.items()})
+
+
+def _list_quantiles(ordered: Sequence[float]) -> Iterator[float]:
+    """So placed that the next one is between them as often as they say, after few samples as after many."""
+    count = len(ordered)
+    return (find_quantile(ordered, (part * (count + 1) - 1) / (count - 1)) for part in QUANTILES)
+
+
+def find_quantile(ordered: Sequence[float], part: float) -> float:
+    """Between two values as far as the part lies between their places."""
+    place = part * (len(ordered) - 1)
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+
+
 def bucket_of(planned: timedelta) -> int:
     return bisect_right(BUCKETS, planned)
+
+
+def length_class_of(length: timedelta) -> int:
+    return bisect_left(LENGTHS, length)
+
+
+def _list_kinds(slots: int, planned: timedelta, length: timedelta) -> tuple[Kind, Kind]:
+    """The most exact one first."""
+    bucket = bucket_of(planned)
+    return (slots, bucket, length_class_of(length)), (slots, bucket, ANY_LENGTH)
 
 
 def _whole_seconds(moment: datetime) -> datetime:

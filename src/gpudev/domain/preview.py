@@ -7,13 +7,14 @@ comes first. Nothing changes by it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from gpudev.domain.catalogue import GpuType
 from gpudev.domain.eta import NO_HABITS, Habits
 from gpudev.domain.expiry import MIN_DURATION
 from gpudev.domain.names import ReservationId, UserId
+from gpudev.domain.node_labels import Labels, has_labels
 from gpudev.domain.plans.promises import Situation, make_promises
 from gpudev.domain.plans.waiting_reasons import WaitingReasons
 from gpudev.domain.queueing import in_order
@@ -34,6 +35,9 @@ class Wish:
     duration: timedelta
     node_count: int = 1
     start_at: datetime | None = None
+    node_labels: Labels = field(default_factory=dict)
+    username: str = ""
+    """Who asks: quotas are by user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,19 +85,26 @@ class Foresight:
         in_service = {room.name for room in self._situation.rooms}
         free_from = self._situation.free_from(holder)
         ends = [plan.stays_free_until(node, slots, free_from) for node in holder.nodes if node in in_service]
-        step = min(ends, default=FOREVER)
+        allowed = plan.allowed_until(holder.username, slots * holder.node_count, free_from)
+        step = min([*ends, allowed])
         policy = self._situation.policy
         return policy.grid.time_of(step) - policy.grace if step < FOREVER else None
 
     def _likely(self, wish: Wish, start: datetime | None) -> tuple[datetime, datetime] | None:
         if start is None or wish.start_at is not None:
             return None
-        likely = self._habits.find_likely_start(self._situation.now, start, max(1, wish.gpu_count))
+        slots = max(1, wish.gpu_count)
+        likely = self._habits.find_likely_start(self._situation.now, start, slots, wish.duration)
         return (likely.earliest, likely.latest) if likely else None
 
     def _is_takeable(self, request: Reservation) -> bool:
         wanted = self._situation.gpu_type.slots_for(request.gpus_per_node)
-        return sum(room.slots >= wanted for room in self._situation.rooms) >= request.node_count
+        fitting = [
+            room
+            for room in self._situation.rooms
+            if room.slots >= wanted and has_labels(room.labels, request.node_labels)
+        ]
+        return len(fitting) >= request.node_count
 
 
 def is_sooner(one: Foreseen, other: Foreseen) -> bool:
@@ -117,12 +128,24 @@ def list_shorter(wish: Wish) -> Iterator[Wish]:
             yield replace(wish, duration=shorter)
 
 
+def wish_of(draft: Reservation) -> Wish:
+    return Wish(
+        gpu_type=draft.gpu_type,
+        gpu_count=draft.gpu_count,
+        duration=draft.duration,
+        node_count=draft.node_count,
+        start_at=draft.start_at,
+        node_labels=draft.node_labels,
+        username=draft.username,
+    )
+
+
 def _request_for(wish: Wish, now: datetime) -> Reservation:
     """At the end of the line, as a request that comes now would be."""
     return Reservation(
         id=ReservationId("preview"),
         user_id=UserId(0),
-        username="",
+        username=wish.username,
         name="",
         gpu_type=wish.gpu_type,
         gpu_count=wish.gpu_count,
@@ -130,4 +153,5 @@ def _request_for(wish: Wish, now: datetime) -> Reservation:
         duration=wish.duration,
         created_at=now,
         start_at=wish.start_at,
+        node_labels=wish.node_labels,
     )

@@ -14,6 +14,7 @@ class Reason(StrEnum):
     WAITING_FOR_CAPACITY = "waiting_for_capacity"
     WAITING_IN_LINE = "waiting_in_line"
     NO_NODES = "no_nodes"
+    WAITING_FOR_QUOTA = "waiting_for_quota"
     BOOKED = "booked"
     DISK_BUSY = "disk_busy"
     PLACEMENT_LOST = "placement_lost"
@@ -55,6 +56,10 @@ EXPLANATIONS: Mapping[Reason, Explanation] = MappingProxyType(
         Reason.NO_NODES: Explanation(
             "No node of this type that could hold it is in service.",
             "Choose another type from: gpu-dev avail",
+        ),
+        Reason.WAITING_FOR_QUOTA: Explanation(
+            "As many GPUs as your quota allows are in use.",
+            "It starts when one of yours ends. End one sooner with: gpu-dev cancel ID",
         ),
         Reason.BOOKED: Explanation(
             "It is booked for a later time.",

@@ -104,6 +104,8 @@ class Reservation:
     """While it waits: the window in which it will probably start; None where too little is known."""
     start_at: datetime | None = None
     """Booked for this time: it does not start before."""
+    node_labels: Mapping[str, str] = field(default_factory=dict)
+    """Labels that its nodes must have."""
     last_queue_update: datetime | None = None
     placed_at: datetime | None = None
     launched_at: datetime | None = None

@@ -36,6 +36,7 @@ class HomeVolume:
     volume_id: VolumeId
     disk_name: str
     size_gb: int
+    zone: str = ""
 
 
 @dataclass(frozen=True, slots=True)

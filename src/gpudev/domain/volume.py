@@ -47,6 +47,8 @@ class ObservedVolume:
     attached_to: str = ""
     """The machine that has it now, in the storage's own words; empty if none has."""
     source_snapshot_id: SnapshotId | None = None
+    is_blank: bool = False
+    """Nothing was made for it yet, so nobody has written to it: its place is that of its first server."""
 
 
 class SnapshotPhase(StrEnum):

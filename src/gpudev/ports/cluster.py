@@ -13,6 +13,7 @@ from gpudev.domain.names import ReservationId
 from gpudev.domain.notices import Notice
 from gpudev.domain.plans.orphans import Leftover
 from gpudev.domain.server import ObservedServer, ServerSpec
+from gpudev.domain.volume import FileListing
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,13 @@ class Cluster(Protocol):
         not among these are removed. One whose file does not say the same already is new, and its text is
         written to every open terminal, as `wall` would; a terminal that takes no output loses it. Idempotent.
         Another incarnation is left alone.
+        """
+        ...
+
+    async def list_home(self, reservation_id: ReservationId, uid: str) -> FileListing | None:
+        """What is in the home of this incarnation, which is a disk; it takes some seconds at most.
+
+        None where a storage can tell that itself, and where nobody can: it does not run, or has too much.
         """
         ...
 

@@ -15,6 +15,7 @@ from gpudev.domain.disk import Disk, DiskEvent, DiskId, DiskOperation, DiskOpera
 from gpudev.domain.names import OperationId, UserId
 from gpudev.domain.operations import OperationStatus
 from gpudev.domain.plans.disk_actions import RecordDisk
+from gpudev.domain.volume import FileListing
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +144,14 @@ class Disks(Protocol):
     async def keep_listing(
         self, snapshot_id: SnapshotId, text: str | None, address: str | None, used_bytes: int
     ) -> None: ...
+
+    async def keep_home_listing(self, disk_id: DiskId, listing: FileListing) -> None:
+        """What was on it when its last server went; it waits for the snapshot that it belongs to."""
+        ...
+
+    async def take_home_listing(self, disk_id: DiskId) -> FileListing | None:
+        """Once: another snapshot has other files."""
+        ...
 
     async def list_events(self, disk_id: DiskId) -> tuple[DiskEvent, ...]: ...
 

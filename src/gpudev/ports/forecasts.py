@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
 from gpudev.domain.capacity import NodeRoom
+from gpudev.domain.demand import Submission
 from gpudev.domain.eta import Accuracy, Habits
-from gpudev.domain.names import ReservationId
+from gpudev.domain.fair_share import FairShare
+from gpudev.domain.names import ReservationId, UserId
 from gpudev.domain.reservation import Reservation
 
 
@@ -30,6 +33,17 @@ class Forecasts(Protocol):
 
     async def read_outlook(self, gpu_type: str, since: datetime) -> Outlook:
         """For those who only ask: it locks nothing. Habits are learned from what started since then."""
+        ...
+
+    async def read_use(self, gpu_type: str, fair_share: FairShare, now: datetime) -> Mapping[UserId, float]:
+        """What users have used of the type, in GPU-hours that count less the older they are."""
+        ...
+
+    async def list_submissions(self, gpu_type: str, since: datetime) -> tuple[Submission, ...]:
+        """What was asked for since then and is over, in the order of coming; who asked is left out of it.
+
+        Users are numbered: whoever replays this need not know them.
+        """
         ...
 
     async def measure_accuracy(self, since: datetime, step: timedelta) -> tuple[Accuracy, ...]:

@@ -16,6 +16,7 @@ from gpudev.domain.capacity import Availability, NodeRoom
 from gpudev.domain.catalogue import GpuType
 from gpudev.domain.disk import DEFAULT_SIZE_GB, DiskId
 from gpudev.domain.eta import Habits
+from gpudev.domain.fair_share import FairShare
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import OperationId, ReservationId, UserId
 from gpudev.domain.operations import (
@@ -28,6 +29,7 @@ from gpudev.domain.operations import (
 )
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.queueing import QueuePlace
+from gpudev.domain.quota import NO_LIMIT, Quota
 from gpudev.domain.reservation import Event, Reservation
 from gpudev.domain.scaling import TypeCapacity
 from gpudev.ports.users import ShownKey, User
@@ -138,11 +140,14 @@ class Reservations(Protocol):
         event: Event,
         audit: Sequence[AuditEntry] = (),
         home: HomeWish | None = None,
+        quota: Quota = NO_LIMIT,
     ) -> Reservation:
         """Write a new reservation, its event, its message and its audit entry, all or nothing; as written.
 
         `Conflict` with code `name_taken` when the user has a live one of that name, `id_taken` when the
-        id or its first 8 characters are in use, `disk_in_use` when a live one has the disk.
+        id or its first 8 characters are in use, `disk_in_use` when a live one has the disk. `QuotaExceeded`
+        when the user has too much for one more; requests of one user are counted one after the other, and a
+        repeat is not counted.
         """
         ...
 
@@ -244,6 +249,10 @@ class Reservations(Protocol):
         """Everybody's whose servers are there."""
         ...
 
+    async def list_connectable(self, ids: Collection[ReservationId]) -> frozenset[ReservationId]:
+        """Those of them that are active and whose owner may come in."""
+        ...
+
     async def wake(self, reservation_id: ReservationId) -> None:
         """Tell every controller that this one wants its turn."""
         ...
@@ -302,11 +311,19 @@ class AdmissionTransaction(Protocol):
         """Those of the waiting whose disk is not free."""
         ...
 
+    async def list_disk_zones(self) -> Mapping[ReservationId, str]:
+        """Where the disks of those that wait are; without those that are nowhere yet."""
+        ...
+
     async def record(self, record: Record) -> bool:
         """A guarded write; False if somebody else moved first, `Stale` if its port slot was given away.
 
         A placement takes the reservation's disk as well, or does not happen.
         """
+        ...
+
+    async def read_use(self, fair_share: FairShare, now: datetime) -> Mapping[UserId, float]:
+        """What users have used of the type, in GPU-hours that count less the older they are."""
         ...
 
     async def set_rooms(self, rooms: Sequence[NodeRoom]) -> None:

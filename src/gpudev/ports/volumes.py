@@ -17,7 +17,17 @@ from gpudev.domain.volume import (
 )
 
 
-class Volumes(Protocol):
+class VolumeListings(Protocol):
+    """Everything that there is, as far as it says whose it is. It raises what `Volumes` does."""
+
+    async def list_volumes(self) -> tuple[ObservedVolume, ...]:
+        """Every volume that is somebody's disk, or says half of it: in pages, with no call for each disk."""
+        ...
+
+    async def list_snapshots(self) -> tuple[ObservedSnapshot, ...]: ...
+
+
+class Volumes(VolumeListings, Protocol):
     """A storage of volumes. What attaches a volume to a server is the cluster; here it is only seen.
 
     Nothing here decides, least of all what may be deleted. Every method raises `StorageUnavailable` when the
@@ -30,12 +40,6 @@ class Volumes(Protocol):
     async def find(self, disk_id: DiskId, volume_id: VolumeId | None) -> Holdings:
         """A fresh read of everything that is tagged with this disk, and of this volume whatever its tags."""
         ...
-
-    async def list_volumes(self) -> tuple[ObservedVolume, ...]:
-        """Every volume that is somebody's disk, or says half of it: in pages, with no call for each disk."""
-        ...
-
-    async def list_snapshots(self) -> tuple[ObservedSnapshot, ...]: ...
 
     async def create_volume(self, spec: VolumeSpec) -> None:
         """Begin to make a volume, or find the one of the same token. It may be `MAKING` for a while."""

@@ -38,6 +38,10 @@ class ClusterSettings(BaseSettings):
     """`local`: this machine. `kubernetes`: the pods of a cluster."""
     gpu_types_file: Path | None = Field(None, validation_alias="GPU_DEV_GPU_TYPES_FILE")
     """A TOML file with GPU types of one's own, or with the few that are on offer, for Kubernetes."""
+    policy_file: Path | None = Field(None, validation_alias="GPU_DEV_POLICY_FILE")
+    """A TOML file with quotas, fair share, maintenance and the node labels that may be asked for, see
+    `docs/howto/policy.md`. It is read when a process starts. Left out: everybody may have everything, in the
+    order of coming."""
 
 
 class KubernetesSettings(BaseSettings):

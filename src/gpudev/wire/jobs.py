@@ -45,7 +45,7 @@ class SubmitRequest:
     """The GPUs are those of 2 to 4 whole nodes, which start and end together. `RANK`, `NODE_RANK`,
     `WORLD_SIZE`, `MASTER_ADDR`, `MASTER_PORT` and `MULTINODE_HOSTS` are set there. Not all types have it."""
     node_labels: dict[str, str] | None = None
-    """Only nodes with these labels. Not supported yet."""
+    """Only nodes with these labels, from the operator's list."""
     env_vars: dict[str, str] = field(default_factory=dict)
     """Environment of the dev server. `NVIDIA_*`, `GPU_DEV_*` and `CUDA_VISIBLE_DEVICES` are reserved."""
     command: str | None = None
@@ -171,6 +171,8 @@ class JobDetail:
     """Works as it stands while the reservation is active."""
     ssh_host_keys: list[str] | None = None
     """Lines for a known_hosts file."""
+    ssh_proxy_url: str | None = None
+    """Address of the SSH proxy, or `/` for that of the API, where the dev server is to be reached by that."""
     disk_name: str | None = None
     """The disk that is its home; left out: the home is not kept."""
     ebs_volume_id: str | None = None

@@ -274,6 +274,7 @@ async def test_the_command_of_the_cron_job_reconciles_once(ledger: Ledger) -> No
         "AWS_ACCESS_KEY_ID": "test",
         "AWS_SECRET_ACCESS_KEY": "test",
         "AWS_REGION": REGION,
+        "GPU_DEV_DISK_STORAGE": "aws",
     }
     command = [sys.executable, "-m", "gpudev.cli.main", "server", "availability"]
     done = await asyncio.to_thread(

@@ -27,14 +27,16 @@ from tests.support.kubernetes.node import Node
 from tests.support.kubernetes.processes import ClusterFailed, kill, list_marked, list_processes
 from tests.support.kubernetes.programs import build_programs, get_program
 from tests.support.kubernetes.progress import step
+from tests.support.kubernetes.storage import Storage
 
 NETWORKS = {
     "dev": IPv4Network("10.246.0.0/16"),
     "test": IPv4Network("10.247.0.0/16"),
     "temp": IPv4Network("10.248.0.0/16"),
+    "disk": IPv4Network("10.249.0.0/16"),
 }
 """The names that a cluster may have. A developer keeps `dev`, a test run makes `test`, and its test of how a
-cluster comes and goes makes `temp`."""
+cluster comes and goes makes `temp`. `disk` is a second one to keep."""
 
 GPU_TYPES = {"node-a": "h100", "node-b": "a100"}
 """The real nodes."""
@@ -105,6 +107,12 @@ class Cluster:
         first = next(iter(self.nodes.values()))
         kubeconfig = self.control_plane.kubeconfigs / "kwok"
         return SimulatedNodes(self.bridge, first.address, kubeconfig, self._processes)
+
+    @cached_property
+    def storage(self) -> Storage:
+        """For disks; it is started by those who need it."""
+        kubeconfig = self.control_plane.kubeconfigs / "storage"
+        return Storage(self.folder / "storage", kubeconfig, self._processes)
 
     def is_up(self) -> bool:
         """Whether it was brought up whole, and runs; single parts may be stopped."""

@@ -92,6 +92,7 @@ def _identities(nodes: tuple[str, ...]) -> dict[str, Identity]:
         "admin": make_identity("admin", _EVERYTHING),
         "coredns": make_identity("coredns", _EVERYTHING),
         "kwok": make_identity("kwok", _EVERYTHING),
+        "storage": make_identity("storage", _EVERYTHING),
         "kube-proxy": make_identity("system:kube-proxy", "system:node-proxier"),
         **{name: make_identity(f"system:{name}") for name in programs},
         **{name: make_identity(f"system:node:{name}", "system:nodes") for name in nodes},

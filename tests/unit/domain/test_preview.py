@@ -10,7 +10,7 @@ import pytest
 from gpudev.domain.booking import check_booking, check_start
 from gpudev.domain.capacity import NodeRoom
 from gpudev.domain.errors import Conflict, Invalid
-from gpudev.domain.eta import Habits, WaitRatios
+from gpudev.domain.eta import ANY_LENGTH, Habits, WaitRatios
 from gpudev.domain.extension import check_promises
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName
@@ -22,7 +22,7 @@ from gpudev.domain.schedule.grid import Grid
 from tests.support.domain_values import HOUR, MINUTE, NOW, OCTO, POLICY, QUAD, make_reservation
 
 WISH = Wish(QUAD.name, 4, HOUR)
-HABITS = Habits({(4, 1): WaitRatios(0.5, 0.75, 1.0)})
+HABITS = Habits({(4, 1, ANY_LENGTH): WaitRatios(0.5, 0.75, 1.0)})
 
 
 def foresight(*holders: Reservation, waiting: tuple[Reservation, ...] = (), foreign: int = 0) -> Foresight:

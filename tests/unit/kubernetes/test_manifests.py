@@ -12,9 +12,12 @@ import pytest
 import yaml
 
 from gpudev.adapters.kubernetes.config import KubernetesConfig, Reach
+from gpudev.adapters.kubernetes.disks.config import ClaimConfig
 from gpudev.adapters.kubernetes.host_key import HostKey
 from gpudev.adapters.kubernetes.labels import Json
+from gpudev.adapters.kubernetes.manifests.claim import make_claim, make_snapshot
 from gpudev.adapters.kubernetes.manifests.config_map import make_startup
+from gpudev.adapters.kubernetes.manifests.ebs import make_home_claim, make_home_volume
 from gpudev.adapters.kubernetes.manifests.environment import make_environment
 from gpudev.adapters.kubernetes.manifests.network_policy import make_gang_policy, make_network_policy
 from gpudev.adapters.kubernetes.manifests.pod import make_pod
@@ -27,11 +30,14 @@ from gpudev.adapters.kubernetes.manifests.service import (
     make_port_slot,
 )
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE, Share
+from gpudev.domain.disk import DiskId, SnapshotId, VolumeId
 from gpudev.domain.names import NodeName
+from gpudev.domain.server import HomeVolume
+from gpudev.domain.volume import DiskTags, SnapshotSpec, VolumeSpec
 from tests.support.golden import check_golden
 from tests.support.kubernetes_values import CONFIG, NAMESPACE, made, make_order, make_spec
 
-RBAC = Path(__file__).parents[3] / "deploy" / "kubernetes" / "rbac.yaml"
+ROLES = Path(__file__).parents[3] / "deploy" / "kubernetes"
 VERSION = "1.33"
 SLOT = made(make_port_slot("gpu-dev-slot-0a1b2c3d", NAMESPACE), uid="uid-slot")
 CPU = make_spec("cpu-x86", 0, "cpu-1")
@@ -43,6 +49,11 @@ GANG_KEYS = Keys(
     HostKey("GANG", "ssh-ed25519 AAAAGANG"),
 )
 GANG_SERVICE = made(make_gang_service(GANG, NAMESPACE), uid="uid-gang")
+
+EBS = HomeVolume(VolumeId("vol-0a1b2c3d"), "work", 100, "us-east-2a")
+WITH_DISK = make_spec(home=EBS, notice="Read this.")
+CLAIMS = ClaimConfig(NAMESPACE, "fast", "fast-snapshots")
+TAGS = DiskTags("ada", "work", DiskId("d15c0000-0000-4000-8000-000000000001"))
 
 MANIFESTS: dict[str, Json] = {
     "pod": make_pod(make_order()),
@@ -56,6 +67,15 @@ MANIFESTS: dict[str, Json] = {
     "gang_service": make_gang_service(GANG, NAMESPACE),
     "member_service": make_member_service(GANG, 1, NAMESPACE, GANG_SERVICE),
     "gang_policy": make_gang_policy(GANG, NAMESPACE, GANG_SERVICE),
+    "pod_with_disk": make_pod(make_order(WITH_DISK, home="gpu-dev-volume-1")),
+    "disk_claim": make_claim(VolumeSpec("disk/first", TAGS, 100), CLAIMS, None),
+    "disk_copy": make_claim(
+        VolumeSpec("disk/copy", TAGS, 100, source_snapshot_id=SnapshotId("gpu-dev-snapshot-1")),
+        CLAIMS,
+        NodeName("h100-1"),
+    ),
+    "ebs_volume": make_home_volume(WITH_DISK, EBS, CONFIG),
+    "ebs_claim": make_home_claim(WITH_DISK, EBS, CONFIG, SLOT),
     "network_policy": make_network_policy(replace(CONFIG, closed_networks=("10.9.0.0/16",))),
 }
 
@@ -71,7 +91,28 @@ def test_a_manifest_fits_the_schema(name: str) -> None:
     kubernetes_validate.validate(manifest, VERSION, strict=True)
 
 
-@pytest.mark.parametrize("manifest", list(yaml.safe_load_all(RBAC.read_text())), ids=lambda one: one["kind"])
+def test_a_snapshot_is_as_people_have_read_it() -> None:
+    """Its kind is no part of Kubernetes itself, so there is no schema to hold it against."""
+    spec = SnapshotSpec("disk/1", VolumeId("gpu-dev-volume-1"), TAGS)
+    text = yaml.safe_dump(make_snapshot(spec, CLAIMS, "us-east-2a"), sort_keys=False)
+    check_golden("kubernetes/disk_snapshot.yaml", text.rstrip())
+
+
+def test_a_volume_of_ebs_is_kept_whatever_happens_to_its_claim() -> None:
+    spec = MANIFESTS["ebs_volume"]["spec"]
+    assert spec["persistentVolumeReclaimPolicy"] == "Retain"
+    assert (spec["csi"]["volumeHandle"], spec["storageClassName"]) == (EBS.volume_id, "")
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        one
+        for file in ("rbac.yaml", "rbac-disks.yaml")
+        for one in yaml.safe_load_all((ROLES / file).read_text())
+    ],
+    ids=lambda one: f"{one['kind']} {one['metadata']['name']}",
+)
 def test_the_roles_fit_the_schema_and_nobody_may_list_secrets(manifest: dict[str, Any]) -> None:
     kubernetes_validate.validate(manifest, VERSION, strict=True)
     for rule in manifest.get("rules", ()):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gpudev.adapters.kubernetes.listing import read_listing
 from gpudev.adapters.kubernetes.startup import START, startup_digest, startup_files
 
 SCRIPTS = [name for name in startup_files() if name.endswith(".sh")]
@@ -172,6 +173,52 @@ def test_the_use_is_told_as_far_as_it_is_known(folder: Path, tmp_path: Path) -> 
     path = f"{programs}:{os.environ['PATH']}"
     said = run(folder, "usage.sh", GPU_DEV_PROC=str(tmp_path), GPU_DEV_CGROUP=str(tmp_path), PATH=path)
     assert said.decode().splitlines() == ["ssh 2", "cpu 12.50 2000000000", "gpu 40 20 80"]
+
+
+def test_a_home_is_listed_with_sizes_dates_and_what_it_takes(folder: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    (home / "deep").mkdir(parents=True)
+    (home / "deep" / "a file").write_bytes(b"x" * 1234)
+    (home / "link").symlink_to("/nowhere")
+    os.utime(home / "deep" / "a file", (0, 0))
+    said = run(folder, "listing.sh", GPU_DEV_HOME=str(home), TZ="UTC").decode()
+    listing = read_listing(said)
+    assert listing is not None
+    first, second = listing.text.splitlines()
+    assert first == "         1,234  1970-01-01 00:00  deep/a file"
+    assert second.endswith("  link")
+    assert listing.used_bytes == (home / "deep" / "a file").stat().st_blocks * 512
+
+
+def test_a_home_of_many_files_is_listed_in_part_and_counted_whole(folder: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    for number in range(302):
+        (home / f"{number:03}").touch()
+    listing = read_listing(run(folder, "listing.sh", GPU_DEV_HOME=str(home)).decode())
+    assert listing is not None
+    assert listing.text.splitlines()[-1] == "... and 2 more"
+
+
+@pytest.mark.parametrize("said", ["", "8 12 1970-01-01 00:00 file", "total 1"])
+def test_a_listing_that_was_cut_off_is_none(said: str) -> None:
+    assert read_listing(said) is None
+
+
+def test_the_greeting_says_whose_the_home_is_and_what_to_note(folder: Path) -> None:
+    common = {
+        "GPU_DEV_RESERVATION_NAME": "my-run",
+        "GPU_DEV_USER": "ada",
+        "GPU_DEV_GPU_COUNT": "0",
+        "GPU_DEV_GPU_TYPE": "cpu-x86",
+        "GPU_DEV_NODE": "cpu-1",
+    }
+    kept = run(folder, "greeting.sh", **common, GPU_DEV_DISK="work").decode()
+    assert 'Home       /home/dev is your disk "work"; it outlives the reservation' in kept
+    assert "Note" not in kept
+    lost = run(folder, "greeting.sh", **common, GPU_DEV_NOTICE="Not $(kept).").decode()
+    assert "Home       /home/dev goes when the reservation ends" in lost
+    assert "Note       Not $(kept)." in lost
 
 
 @pytest.mark.parametrize(

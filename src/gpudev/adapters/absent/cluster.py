@@ -12,6 +12,7 @@ from gpudev.domain.names import ReservationId
 from gpudev.domain.notices import Notice
 from gpudev.domain.plans.orphans import Leftover
 from gpudev.domain.server import ObservedServer, ServerSpec
+from gpudev.domain.volume import FileListing
 from gpudev.ports.cluster import ClusterChange, Snapshot
 
 
@@ -34,6 +35,9 @@ class AbsentCluster:
 
     async def tell(self, reservation_id: ReservationId, uid: str, notices: tuple[Notice, ...]) -> None:
         _refuse(f"{reservation_id} {uid} {len(notices)}")
+
+    async def list_home(self, reservation_id: ReservationId, uid: str) -> FileListing | None:
+        _refuse(f"{reservation_id} {uid}")
 
     async def measure(self, reservation_id: ReservationId, uid: str, now: datetime) -> Usage | None:
         _refuse(f"{reservation_id} {uid} {now}")

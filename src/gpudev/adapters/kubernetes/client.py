@@ -91,6 +91,12 @@ class KubernetesClient:
         answer = await self._send("PATCH", path, parameters, manifest, "application/apply-patch+yaml")
         return _read(answer)
 
+    async def patch(self, kind: Kind, name: str, change: Json) -> Json:
+        """Merge this into an object; a uid or version in it is a precondition."""
+        path = f"{kind.path}/{name}"
+        parameters = {"fieldManager": FIELD_MANAGER}
+        return _read(await self._send("PATCH", path, parameters, change, "application/merge-patch+json"))
+
     async def delete(self, kind: Kind, name: str, uid: str, *, at_once: bool = False) -> Json | None:
         """Delete this very object; what is left of it, or None if it is gone or another has the name."""
         body: Json = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": uid}}
@@ -104,6 +110,12 @@ class KubernetesClient:
         """All objects, and the version of the collection from which a watch can go on."""
         answer = _read(await self._send("GET", kind.path))
         return _items_of(answer), answer["metadata"]["resourceVersion"]
+
+    async def find_all(self, kind: Kind, labels: Mapping[str, str]) -> list[Json]:
+        """A fresh read of all objects with these labels."""
+        selector = ",".join(f"{name}={value}" for name, value in labels.items())
+        found: list[Json] = _read(await self._send("GET", kind.path, {"labelSelector": selector}))["items"]
+        return found
 
     async def watch(self, kind: Kind, version: str) -> AsyncIterator[tuple[str, Json]]:
         """What happens from that version on, until the connection ends; `Expired` if it is too old."""

@@ -34,6 +34,7 @@ from gpudev.domain.names import ReservationId, member_name, server_name
 from gpudev.domain.notices import Notice
 from gpudev.domain.plans.orphans import Leftover
 from gpudev.domain.server import ObservedServer, ServerSpec
+from gpudev.domain.volume import FileListing
 from gpudev.ports.announcements import Announcements
 from gpudev.ports.cluster import ClusterChange, Snapshot
 
@@ -47,7 +48,7 @@ class KubernetesCluster:
         self._config = config
         self._kinds = OwnKinds(config.namespace)
         self._announcements = Announcements()
-        self._view = View(config.namespace, config.catalogue, self._make_outside())
+        self._view = View(config.namespace, config.catalogue, self._make_outside(), config.zone_label)
         self._followers = Followers(config.reach, self._view)
         self._stack = AsyncExitStack()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -68,7 +69,7 @@ class KubernetesCluster:
         await asyncio.gather(*(watch.fill() for watch in watches))
         slots = PortSlots(client, self._config, self._view)
         self._open = _Open(client, maker, slots, Inside(client, self._kinds, self._view.note_ooms))
-        for work in (*(watch.run() for watch in watches), slots.run()):
+        for work in (*(watch.run() for watch in watches), slots.run(), maker.homes.run()):
             self._do_meanwhile(work)
         return self
 
@@ -125,6 +126,14 @@ class KubernetesCluster:
         for pod in pods:
             self._check_node(pod)
         await asyncio.gather(*(parts.inside.tell(pod, notices) for pod in pods))
+
+    async def list_home(self, reservation_id: ReservationId, uid: str) -> FileListing | None:
+        parts = self._get_open()
+        first = next(iter(self._list_members(reservation_id, uid)), None)
+        if first is None or not self._view.has_answered(first):
+            return None
+        self._check_node(first)
+        return await parts.inside.list_home(first)
 
     async def measure(self, reservation_id: ReservationId, uid: str, now: datetime) -> Usage | None:
         parts = self._get_open()

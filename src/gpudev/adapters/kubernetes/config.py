@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from gpudev.adapters.kubernetes.disks.config import ZONE_LABEL
 from gpudev.domain.catalogue import Catalogue
 
 
@@ -19,6 +20,15 @@ class Reach(StrEnum):
     """By its banner at the pod's own address: the node ports are closed to the controllers."""
     PROBE = "probe"
     """By the kubelet's word, from a readiness probe: the controllers can reach neither."""
+
+
+class Homes(StrEnum):
+    """What the volume of a disk is to a pod."""
+
+    CLAIMS = "claims"
+    """A claim of that name."""
+    EBS = "ebs"
+    """A volume of EBS, for which a claim is made for each reservation."""
 
 
 class PullPolicy(StrEnum):
@@ -44,3 +54,6 @@ class KubernetesConfig:
     workspace_gib: int = 100
     closed_networks: tuple[str, ...] = ()
     """Networks that dev servers may not reach, besides the cloud's metadata service."""
+    zone_label: str = ZONE_LABEL
+    """The label of nodes that volumes are tied to."""
+    homes: Homes = Homes.CLAIMS

@@ -22,6 +22,8 @@ class NodeFacts:
     address: str = ""
     is_profiling: bool = False
     is_simulated: bool = False
+    zone: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

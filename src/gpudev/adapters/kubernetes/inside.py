@@ -14,6 +14,7 @@ import structlog
 from gpudev.adapters.kubernetes.client import KubernetesClient
 from gpudev.adapters.kubernetes.facts import PodFacts
 from gpudev.adapters.kubernetes.kinds import OwnKinds
+from gpudev.adapters.kubernetes.listing import read_listing
 from gpudev.adapters.kubernetes.manifests.pod import CONTAINER
 from gpudev.adapters.kubernetes.manifests.volumes import STARTUP
 from gpudev.adapters.kubernetes.running import Ran
@@ -22,9 +23,11 @@ from gpudev.domain.errors import Unavailable
 from gpudev.domain.idle import Usage
 from gpudev.domain.notices import Notice
 from gpudev.domain.server import LOGIN
+from gpudev.domain.volume import FileListing
 
 _log = structlog.get_logger(__name__)
 
+_LISTING = "listing.sh"
 _NOTICES = "notices.sh"
 _USAGE = "usage.sh"
 _REMEMBERED = 10_000
@@ -46,6 +49,13 @@ class Inside:
         if ran.code != 0:
             # A home that is full, for example. Those who are there have seen it, and are not shown it again.
             _log.warning("notices_not_kept", pod=pod.name, code=ran.code, error=ran.err)
+
+    async def list_home(self, pod: PodFacts) -> FileListing | None:
+        ran = await self._run(pod, _LISTING, "")
+        if ran.code != 0:
+            _log.warning("home_not_listed", pod=pod.name, code=ran.code, error=ran.err)
+            return None
+        return read_listing(ran.out)
 
     async def measure(self, pod: PodFacts, gpus: Gpus, now: datetime) -> Usage:
         """A server that says nothing is not idle: then nothing is known of it."""

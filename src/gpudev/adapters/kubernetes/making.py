@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import base64
 
+from gpudev.adapters.kubernetes.adopting import create_or_adopt, still_going
 from gpudev.adapters.kubernetes.client import AlreadyExists, Kind, KubernetesClient
 from gpudev.adapters.kubernetes.config import KubernetesConfig
+from gpudev.adapters.kubernetes.homes import HomeClaims
 from gpudev.adapters.kubernetes.host_key import HostKey, make_host_key, read_host_key
 from gpudev.adapters.kubernetes.kinds import NAMESPACES, OwnKinds
 from gpudev.adapters.kubernetes.labels import (
@@ -18,7 +20,6 @@ from gpudev.adapters.kubernetes.labels import (
     Json,
     annotations_of,
     name_of,
-    owner_of,
     uid_of,
 )
 from gpudev.adapters.kubernetes.manifests.config_map import make_startup, startup_name
@@ -32,7 +33,6 @@ from gpudev.adapters.kubernetes.manifests.service import (
 )
 from gpudev.adapters.kubernetes.manifests.volumes import host_key_name
 from gpudev.adapters.kubernetes.view import View
-from gpudev.domain.errors import ClusterUnavailable, Defect
 from gpudev.domain.server import ServerSpec
 
 
@@ -42,6 +42,7 @@ class Maker:
         self._config = config
         self._view = view
         self._kinds = OwnKinds(config.namespace)
+        self.homes = HomeClaims(client, config)
 
     async def prepare_namespace(self) -> str:
         """What all dev servers share: the namespace, their start-up files and their NetworkPolicy.
@@ -93,10 +94,12 @@ class Maker:
             is_profiling=node is not None and node.is_profiling,
             rank=rank,
             incarnation=incarnation,
+            # In a gang the disk is the home of the first member alone.
+            home=await self.homes.prepare(spec, service) if rank == 0 else "",
         )
         pod = await self._create_or_adopt(self._kinds.pods, make_pod(order), spec)
         if annotations_of(pod).get(INCARNATION, "") != incarnation:
-            raise _still_going(name_of(pod))
+            raise still_going(name_of(pod))
         return pod
 
     async def _find_or_make_service(self, spec: ServerSpec) -> Json:
@@ -123,18 +126,7 @@ class Maker:
         return tuple(_read_key(secret, host_key_name(rank)) for rank in range(len(spec.nodes)))
 
     async def _create_or_adopt(self, kind: Kind, manifest: Json, spec: ServerSpec) -> Json:
-        try:
-            return await self._client.create(kind, manifest)
-        except AlreadyExists:
-            pass
-        name = name_of(manifest)
-        known = await self._client.find(kind, name)
-        if known is None:
-            raise _still_going(name)
-        if owner_of(known) != spec.reservation_id:
-            owner = f"belongs to reservation {owner_of(known)}" if owner_of(known) else "is not ours"
-            raise Defect(f"The {kind.plural} entry {name} {owner}, not to {spec.reservation_id}.")
-        return known
+        return await create_or_adopt(self._client, kind, manifest, spec.reservation_id)
 
     async def _create_unless_there(self, kind: Kind, manifest: Json) -> None:
         try:
@@ -150,7 +142,3 @@ def _draw_keys(spec: ServerSpec) -> Keys:
 
 def _read_key(secret: Json, name: str) -> HostKey:
     return read_host_key(base64.b64decode(secret["data"][name]).decode())
-
-
-def _still_going(name: str) -> ClusterUnavailable:
-    return ClusterUnavailable(f"{name} is on its way out; it is made again when it is gone.")

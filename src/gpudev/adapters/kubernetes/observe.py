@@ -47,7 +47,7 @@ _WORTH_TELLING = {
 }
 
 
-def read_node(item: Json, catalogue: Catalogue) -> NodeFacts:
+def read_node(item: Json, catalogue: Catalogue, zone_label: str) -> NodeFacts:
     labels, status = labels_of(item), item.get("status", {})
     gpu_type = catalogue.find(labels.get(GPU_TYPE, ""))
     ready = find_condition(item, "Ready")
@@ -62,6 +62,8 @@ def read_node(item: Json, catalogue: Catalogue) -> NodeFacts:
         address=_address_in(status.get("addresses", ())),
         is_profiling=labels.get(PROFILING) == "true",
         is_simulated=labels.get(SIMULATED) == "true",
+        zone=labels.get(zone_label, ""),
+        labels=labels,
     )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from types import MappingProxyType
 
+from gpudev.adapters.kubernetes.disks.config import ZONE_LABEL
 from gpudev.adapters.kubernetes.facts import EventFacts, NodeFacts, PodFacts, ServiceFacts, Standing
 from gpudev.adapters.kubernetes.labels import Json
 from gpudev.adapters.kubernetes.lives import Lives
@@ -49,11 +50,15 @@ class Outside:
 
 
 class View:
-    def __init__(self, namespace: str, catalogue: Catalogue, outside: Outside) -> None:
+    def __init__(
+        self, namespace: str, catalogue: Catalogue, outside: Outside, zone_label: str = ZONE_LABEL
+    ) -> None:
         self._catalogue = catalogue
         self._outside = outside
         self._namespace = namespace
-        self.nodes: Shelf[NodeFacts] = Shelf(lambda item: read_node(item, catalogue), self._node_changed)
+        self.nodes: Shelf[NodeFacts] = Shelf(
+            lambda item: read_node(item, catalogue, zone_label), self._node_changed
+        )
         self.pods: Shelf[PodFacts] = Shelf(lambda item: read_pod(item, namespace), self._pod_changed)
         self.services: Shelf[ServiceFacts] = Shelf(read_service, self._service_changed)
         self.events: Shelf[EventFacts] = Shelf(read_event, self._event_changed)
@@ -354,6 +359,8 @@ class View:
             self._refusals.limit(facts.name, facts.slots - taken, self._outside.now()),
             facts.is_schedulable,
             facts.is_simulated,
+            facts.zone,
+            labels=facts.labels,
         )
 
     def _taken_by(self, pod: PodFacts) -> int:

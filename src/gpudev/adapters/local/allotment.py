@@ -37,6 +37,7 @@ def list_nodes(fleet: Fleet, records: Iterable[Record]) -> tuple[Node, ...]:
             slots=node.slots,
             free_slots=max(0, node.slots - _count_taken(node, placed)),
             is_simulated=node.is_simulated,
+            labels=node.labels,
         )
         for node in fleet.nodes
     )

@@ -40,6 +40,7 @@ from gpudev.domain.names import ReservationId, id8
 from gpudev.domain.notices import Notice
 from gpudev.domain.plans.orphans import Leftover
 from gpudev.domain.server import ObservedServer, ServerSpec
+from gpudev.domain.volume import FileListing
 from gpudev.ports.announcements import Announcements
 from gpudev.ports.cluster import CapacityChanged, ClusterChange, ServerChanged, Snapshot
 
@@ -163,6 +164,10 @@ class LocalCluster:
         for member in self._list_members(reservation_id):
             if member.record.uid == uid:
                 await member.tell(notices)
+
+    async def list_home(self, reservation_id: ReservationId, uid: str) -> FileListing | None:  # noqa: ARG002 - the port's
+        """The storage reads its snapshots itself."""
+        return None
 
     async def measure(self, reservation_id: ReservationId, uid: str, now: datetime) -> Usage | None:
         self._check_open()

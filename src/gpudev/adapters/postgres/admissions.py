@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 
 import asyncpg
 
-from gpudev.adapters.postgres.forecasts import read_disk_busy, read_habits, write_rooms
+from gpudev.adapters.postgres.forecasts import read_disk_busy, read_habits, read_use, write_rooms
 from gpudev.adapters.postgres.pool import Connection, Database
 from gpudev.adapters.postgres.queries import load_queries
 from gpudev.adapters.postgres.recording import write_record
@@ -16,8 +16,9 @@ from gpudev.adapters.postgres.rows import reservation_from
 from gpudev.domain.capacity import NodeRoom
 from gpudev.domain.errors import Stale
 from gpudev.domain.eta import Habits
+from gpudev.domain.fair_share import FairShare
 from gpudev.domain.lifecycle import Status
-from gpudev.domain.names import ReservationId
+from gpudev.domain.names import ReservationId, UserId
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.queueing import QueuePlace
 from gpudev.domain.reservation import Reservation
@@ -55,6 +56,9 @@ class _Transaction:
     async def read_habits(self, since: datetime) -> Habits:
         return await read_habits(self._connection, self._gpu_type, since)
 
+    async def read_use(self, fair_share: FairShare, now: datetime) -> Mapping[UserId, float]:
+        return await read_use(self._connection, self._gpu_type, fair_share, now)
+
     async def set_rooms(self, rooms: Sequence[NodeRoom]) -> None:
         await write_rooms(self._connection, self._gpu_type, rooms)
 
@@ -63,6 +67,10 @@ class _Transaction:
 
     async def list_disk_busy(self) -> frozenset[ReservationId]:
         return await read_disk_busy(self._connection, self._gpu_type)
+
+    async def list_disk_zones(self) -> dict[ReservationId, str]:
+        rows = await self._connection.fetch(_SQL["list_disk_zones"], self._gpu_type)
+        return {ReservationId(str(row["reservation_id"])): row["zone"] for row in rows}
 
     async def record(self, record: Record) -> bool:
         try:

@@ -26,7 +26,7 @@ from gpudev.domain.disk import Disk, DiskEvent, DiskId, DiskOperation, SnapshotI
 from gpudev.domain.errors import Conflict, NotFound, Stale
 from gpudev.domain.names import OperationId, UserId
 from gpudev.domain.plans.disk_actions import RecordDisk
-from gpudev.domain.volume import ObservedSnapshot
+from gpudev.domain.volume import FileListing, ObservedSnapshot
 from gpudev.ports.disks import DiskClaim, StoredContent, StoredDiskOperation, StoredSnapshot
 
 _SQL = load_queries("disks")
@@ -125,6 +125,14 @@ class PostgresDisks:
         self, snapshot_id: SnapshotId, text: str | None, address: str | None, used_bytes: int
     ) -> None:
         await self._database.execute(_SQL["keep_listing"], snapshot_id, text, address, used_bytes)
+
+    async def keep_home_listing(self, disk_id: DiskId, listing: FileListing) -> None:
+        text = listing.text.replace("\0", "")
+        await self._database.execute(_SQL["keep_home_listing"], disk_id, text, listing.used_bytes)
+
+    async def take_home_listing(self, disk_id: DiskId) -> FileListing | None:
+        row = await self._database.fetch_row(_SQL["take_home_listing"], disk_id)
+        return FileListing(row["home_listing"], row["home_used_bytes"]) if row else None
 
     async def list_events(self, disk_id: DiskId) -> tuple[DiskEvent, ...]:
         return tuple(map(event_from, await self._database.fetch(_SQL["list_events"], disk_id)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
 
@@ -10,8 +10,10 @@ from gpudev.adapters.postgres.pool import Connection, Database
 from gpudev.adapters.postgres.queries import load_queries
 from gpudev.adapters.postgres.rows import reservation_from
 from gpudev.domain.capacity import NodeRoom
-from gpudev.domain.eta import BUCKETS, MIN_SAMPLES, Accuracy, Habits, WaitRatios
-from gpudev.domain.names import ReservationId
+from gpudev.domain.demand import Submission
+from gpudev.domain.eta import ANY_LENGTH, BUCKETS, LENGTHS, MIN_SAMPLES, Accuracy, Habits, WaitRatios
+from gpudev.domain.fair_share import FairShare
+from gpudev.domain.names import ReservationId, UserId
 from gpudev.ports.forecasts import Outlook
 
 _SQL = load_queries("forecasts")
@@ -35,6 +37,14 @@ class PostgresForecasts:
             disk_busy=disk_busy,
         )
 
+    async def read_use(self, gpu_type: str, fair_share: FairShare, now: datetime) -> Mapping[UserId, float]:
+        async with self._database.transaction() as connection:
+            return await read_use(connection, gpu_type, fair_share, now)
+
+    async def list_submissions(self, gpu_type: str, since: datetime) -> tuple[Submission, ...]:
+        rows = await self._database.fetch(_SQL["list_submissions"], gpu_type, since)
+        return tuple(Submission(**dict(row)) for row in rows)
+
     async def measure_accuracy(self, since: datetime, step: timedelta) -> tuple[Accuracy, ...]:
         rows = await self._database.fetch(_SQL["measure_accuracy"], since, step)
         return tuple(Accuracy(**dict(row)) for row in rows)
@@ -42,8 +52,21 @@ class PostgresForecasts:
 
 async def read_habits(connection: Connection, gpu_type: str, since: datetime) -> Habits:
     bounds = [bound.total_seconds() for bound in BUCKETS]
-    rows = await connection.fetch(_SQL["list_habits"], gpu_type, bounds, since, MIN_SAMPLES)
-    return Habits({(row["slots"], row["bucket"]): WaitRatios(*row["ratios"]) for row in rows})
+    rows = await connection.fetch(
+        _SQL["list_habits"], gpu_type, bounds, since, MIN_SAMPLES, LENGTHS, ANY_LENGTH
+    )
+    return Habits(
+        {(row["slots"], row["bucket"], row["length_class"]): WaitRatios(*row["ratios"]) for row in rows}
+    )
+
+
+async def read_use(
+    connection: Connection, gpu_type: str, fair_share: FairShare, now: datetime
+) -> Mapping[UserId, float]:
+    rows = await connection.fetch(
+        _SQL["list_use"], gpu_type, now, fair_share.half_life.total_seconds(), now - fair_share.remembers
+    )
+    return {UserId(row["user_id"]): row["gpu_hours"] for row in rows}
 
 
 async def read_disk_busy(connection: Connection, gpu_type: str) -> frozenset[ReservationId]:

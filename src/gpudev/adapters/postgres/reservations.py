@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 import asyncpg
 
 from gpudev.adapters.postgres.audit import audit_rows
-from gpudev.adapters.postgres.pool import Database, Row
+from gpudev.adapters.postgres.pool import Connection, Database, Row
 from gpudev.adapters.postgres.queries import load_queries
 from gpudev.adapters.postgres.recording import marks_of, write_record
 from gpudev.adapters.postgres.rows import (
@@ -27,6 +27,7 @@ from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import OperationId, ReservationId, UserId, find_id_range
 from gpudev.domain.operations import Operation, OperationKind, Terms
 from gpudev.domain.plans.actions import Record
+from gpudev.domain.quota import NO_LIMIT, Quota, Use, check_quota
 from gpudev.domain.reservation import Event, Reservation
 from gpudev.ports.store import (
     Claim,
@@ -58,29 +59,16 @@ class PostgresReservations:
         event: Event,
         audit: Sequence[AuditEntry] = (),
         home: HomeWish | None = None,
+        quota: Quota = NO_LIMIT,
     ) -> Reservation:
+        values = _submitted_values(reservation, event, audit, home)
         try:
-            row = await self._database.fetch_row(
-                _SQL["submit"],
-                reservation.id,
-                reservation.user_id,
-                reservation.name,
-                reservation.gpu_type,
-                reservation.gpu_count,
-                reservation.duration,
-                dict(reservation.env_vars),
-                reservation.ssh_public_keys,
-                reservation.client_version,
-                reservation.created_at,
-                event.message,
-                reservation.github_user,
-                reservation.warning,
-                audit_rows(audit),
-                reservation.node_count,
-                reservation.image,
-                *_home_values(home),
-                reservation.start_at,
-            )
+            if quota == NO_LIMIT:
+                row = await self._database.fetch_row(_SQL["submit"], *values)
+            else:
+                async with self._database.transaction() as connection:
+                    await _check_quota(connection, reservation, quota)
+                    row = await connection.fetchrow(_SQL["submit"], *values)
         except asyncpg.UniqueViolationError as error:
             raise _conflict(reservation, error) from error
         return _with_home(reservation, row) if home and row else reservation
@@ -143,6 +131,10 @@ class PostgresReservations:
     async def list_active(self) -> tuple[Reservation, ...]:
         return tuple(map(reservation_from, await self._database.fetch(_SQL["list_active"])))
 
+    async def list_connectable(self, ids: Collection[ReservationId]) -> frozenset[ReservationId]:
+        rows = await self._database.fetch(_SQL["list_connectable"], list(ids))
+        return frozenset(ReservationId(str(row["reservation_id"])) for row in rows)
+
     async def wake(self, reservation_id: ReservationId) -> None:
         await self._database.execute(_SQL["wake"], reservation_id)
 
@@ -201,6 +193,40 @@ class PostgresReservations:
     async def find_next_turn(self, after: datetime) -> datetime | None:
         next_turn: datetime | None = await self._database.fetch_value(_SQL["find_next_turn"], after)
         return next_turn
+
+
+async def _check_quota(connection: Connection, asked: Reservation, quota: Quota) -> None:
+    await connection.execute(_SQL["lock_quota"], asked.user_id)
+    since = asked.created_at - quota.period
+    row = await connection.fetchrow(_SQL["read_use"], asked.user_id, asked.gpu_type, since, asked.id)
+    if row is not None and not row["is_repeat"]:
+        check_quota(asked, quota, Use(row["waiting"], row["gpu_hours"]))
+
+
+def _submitted_values(
+    reservation: Reservation, event: Event, audit: Sequence[AuditEntry], home: HomeWish | None
+) -> tuple[object, ...]:
+    return (
+        reservation.id,
+        reservation.user_id,
+        reservation.name,
+        reservation.gpu_type,
+        reservation.gpu_count,
+        reservation.duration,
+        dict(reservation.env_vars),
+        reservation.ssh_public_keys,
+        reservation.client_version,
+        reservation.created_at,
+        event.message,
+        reservation.github_user,
+        reservation.warning,
+        audit_rows(audit),
+        reservation.node_count,
+        reservation.image,
+        *_home_values(home),
+        reservation.start_at,
+        dict(reservation.node_labels),
+    )
 
 
 def _home_values(home: HomeWish | None) -> tuple[object, ...]:

@@ -66,6 +66,7 @@ _FIELDS: Mapping[str, Callable[[Row], Any]] = {
     "estimated_start_at": itemgetter("estimated_start_at"),
     "planned_nodes": lambda row: tuple(map(NodeName, row["planned_nodes"])),
     "start_at": itemgetter("start_at"),
+    "node_labels": itemgetter("node_labels"),
     "likely_start": lambda row: (row["likely_from"], row["likely_to"]) if row["likely_from"] else None,
     "last_queue_update": itemgetter("last_queue_update"),
     "placed_at": itemgetter("placed_at"),

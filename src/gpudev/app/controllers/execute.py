@@ -11,11 +11,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+import structlog
+
+from gpudev.domain.errors import ClusterUnavailable
 from gpudev.domain.plans.actions import (
     CreateServer,
     DeleteServer,
     DiscardPortSlot,
     DriveAdmission,
+    ListHome,
     LookAgain,
     Note,
     Record,
@@ -26,7 +30,10 @@ from gpudev.domain.plans.actions import (
 from gpudev.domain.reservation import Reservation
 from gpudev.ports.clock import Clock
 from gpudev.ports.cluster import Cluster
+from gpudev.ports.disks import Disks
 from gpudev.ports.store import Admissions, Claim, Operations, Reservations
+
+_log = structlog.get_logger(__name__)
 
 FaultPoint = Callable[[str], None]
 
@@ -43,6 +50,8 @@ class Executor:
     cluster: Cluster
     clock: Clock
     fault_point: FaultPoint = no_fault
+    disks: Disks | None = None
+    """Where listings of homes are kept; None: nowhere."""
 
     async def execute(self, claim: Claim, now: Reservation, action: ReservationAction) -> Reservation:
         """Do it; the reservation as it is afterwards."""
@@ -54,27 +63,48 @@ class Executor:
 
     async def _do(self, claim: Claim, now: Reservation, action: ReservationAction) -> Reservation:
         match action:
+            case Record():
+                return await self.reservations.record(claim, action)
+            case Note(noted):
+                return await self.reservations.note(claim, replace(noted, version=now.version))
+            case LookAgain():
+                pass
+            case SettleOperations(outcomes):
+                await self.operations.settle(outcomes, self.clock.now())
+            case DriveAdmission(gpu_type):
+                await self.admissions.wake(gpu_type)
+            case _:
+                await self._do_on_cluster(action)
+        return now
+
+    async def _do_on_cluster(
+        self, action: CreateServer | DeleteServer | ListHome | DiscardPortSlot | Tell
+    ) -> None:
+        match action:
             case CreateServer(spec):
                 await self.cluster.create_server(spec)
             case DeleteServer(reservation_id, uid):
                 await self.cluster.delete_server(reservation_id, uid)
+            case ListHome():
+                await self._list_home(action)
             case DiscardPortSlot(port_slot):
                 await self.cluster.discard_port_slot(port_slot)
-            case Record():
-                return await self.reservations.record(claim, action)
-            case SettleOperations(outcomes):
-                await self.operations.settle(outcomes, self.clock.now())
             case Tell(reservation_id, uid, notices):
                 await self.cluster.tell(reservation_id, uid, notices)
-            case Note(noted):
-                return await self.reservations.note(claim, replace(noted, version=now.version))
-            case DriveAdmission(gpu_type):
-                await self.admissions.wake(gpu_type)
-            case LookAgain():
-                pass
             case other:
                 assert_never(other)
-        return now
+
+    async def _list_home(self, action: ListHome) -> None:
+        """A server that says nothing goes all the same."""
+        if self.disks is None:
+            return
+        try:
+            listing = await self.cluster.list_home(action.reservation_id, action.uid)
+        except ClusterUnavailable as error:
+            _log.warning("home_not_listed", reservation_id=action.reservation_id, error=error.message)
+            return
+        if listing is not None:
+            await self.disks.keep_home_listing(action.disk_id, listing)
 
 
 def snake_case(name: str) -> str:

@@ -25,6 +25,7 @@ from gpudev.domain.plans.disk_actions import (
     RecordDisk,
     SetTags,
 )
+from gpudev.domain.volume import FileListing
 from gpudev.ports.disks import DiskClaim, Disks
 from gpudev.ports.listings import Listings
 from gpudev.ports.volumes import Volumes
@@ -72,11 +73,16 @@ class DiskExecutor:
             case other:
                 assert_never(other)
 
+    async def _find_listing(self, action: KeepListing) -> FileListing | None:
+        """By the storage; where that cannot tell, as its last server told."""
+        found = await self.volumes.list_files(action.snapshot.snapshot_id)
+        return found or await self.disks.take_home_listing(action.disk.id)
+
     async def _keep_listing(self, action: KeepListing) -> None:
         """Best effort: a listing that cannot be made is in nobody's way."""
         snapshot_id = action.snapshot.snapshot_id
         try:
-            listing = await self.volumes.list_files(snapshot_id)
+            listing = await self._find_listing(action)
             if listing is None:
                 return
             address = None

@@ -23,7 +23,7 @@ _log = structlog.get_logger(__name__)
 
 _FIRST_RETRY_SECONDS = 0.1
 _LAST_RETRY_SECONDS = 10.0
-_LONGEST_REST_SECONDS = 1.0
+_LONGEST_REST_SECONDS = 0.25
 
 
 class Loop(Generic[Key]):
@@ -35,7 +35,7 @@ class Loop(Generic[Key]):
         concurrency: int = 1,
         rests: bool = False,
     ) -> None:
-        """With `rests`, a key waits after its turn for as long as that took: others have work, too."""
+        """With `rests`, a key waits after its turn as long as that took, or a moment: others work, too."""
         self._name = name
         self._turn = turn
         self._concurrency = concurrency

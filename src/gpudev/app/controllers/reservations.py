@@ -25,6 +25,7 @@ from gpudev.domain.plans.observation import Observation, Plan
 from gpudev.domain.plans.reservation import end_with_defect, plan_reservation
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import ObservedServer
+from gpudev.domain.sharing import ALIKE, SharingPolicy
 from gpudev.ports.disks import Disks
 from gpudev.ports.queue import MessageQueue
 from gpudev.ports.store import Claim
@@ -46,8 +47,11 @@ class Rules:
     catalogue: Catalogue
     policy: TimePolicy
     idle_policy: IdlePolicy = NEVER
+    disks_stay: bool = False
+    """A disk can only be used where it was first."""
     lease: timedelta = timedelta(seconds=30)
     """How long a reservation is left to whoever took its turn; after that he is taken for dead."""
+    sharing: SharingPolicy = ALIKE
 
 
 class ReservationController:

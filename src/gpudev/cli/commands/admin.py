@@ -10,6 +10,7 @@ command = LazyGroup(
         "usage": Entry("gpudev.cli.commands.admin_usage", "Report who used what, and what it cost."),
         "audit": Entry("gpudev.cli.commands.admin_audit", "Read the audit log; verify that it is unchanged."),
         "disks": Entry("gpudev.cli.commands.admin_disks", "Check disks against their storage."),
+        "simulate": Entry("gpudev.cli.commands.admin_simulate", "Replay weeks of requests, and compare."),
     },
     {},
     name="admin",

@@ -40,6 +40,7 @@ class Wish:
     disk: str | None
     no_persist: bool
     disk_size: int | None
+    node_label: dict[str, str]
     at: datetime | None
     dry_run: bool
     yes: bool
@@ -60,7 +61,9 @@ class Wish:
         return self.length if self.hours is None else self.hours
 
 
-def _parse_env(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+def _parse_pairs(
+    context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
+) -> dict[str, str]:
     pairs = [value.partition("=") for value in values]
     for name, separator, _ in pairs:
         if not separator or not name:
@@ -87,7 +90,9 @@ def _parse_env(context: click.Context, parameter: click.Parameter, values: tuple
 @click.option("-H", "--hours", type=float, help="For how long.  [default: 4]")
 @click.option("--for", "length", metavar="TIME", callback=hours_option, help="The same, as 2h30m or 90m.")
 @click.option("-n", "--name", help="A name of your own for it.")
-@click.option("--env", metavar="K=V", multiple=True, callback=_parse_env, help="Set this there. Repeatable.")
+@click.option(
+    "--env", metavar="K=V", multiple=True, callback=_parse_pairs, help="Set this there. Repeatable."
+)
 @click.option("-d", "--distributed", is_flag=True, help="The GPUs are those of several whole nodes.")
 @click.option("--dockerimage", metavar="NAME", help="An image of your own, where the cluster can run it.")
 @click.option(
@@ -98,6 +103,9 @@ def _parse_env(context: click.Context, parameter: click.Parameter, values: tuple
 )
 @click.option("--no-persist", is_flag=True, help="A home that is not kept, like --disk none.")
 @click.option("--disk-size", type=int, metavar="GB", help="Size of a disk that is made.  [default: 100]")
+@click.option(
+    "-l", "--node-label", metavar="K=V", multiple=True, callback=_parse_pairs, help="Only such nodes."
+)
 @click.option("--at", metavar="TIME", callback=moment_option, help='Book: 14:00, "tomorrow 14:00", "in 2h".')
 @click.option("--dry-run", is_flag=True, help="Only say when it would start, and what would start sooner.")
 @click.option("-y", "--yes", is_flag=True, help="Take the defaults instead of asking.")
@@ -210,6 +218,7 @@ def _request(wish: Wish, choice: Choice, surroundings: Surroundings) -> SubmitRe
         image=wish.dockerimage,
         distributed=wish.distributed,
         start_at=wish.at,
+        node_labels=wish.node_label,
     )
     return build_request(surroundings, choice.gpu_type, choice.gpus, choice.hours, options)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from gpudev.domain.disk import DiskId
 from gpudev.domain.names import ReservationId
 from gpudev.domain.notices import Notice
 from gpudev.domain.operations import OperationOutcome
@@ -26,6 +27,15 @@ class DeleteServer:
 
     reservation_id: ReservationId
     uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListHome:
+    """Keep what is in the home of this incarnation, which is a disk: best effort, and never in the way."""
+
+    reservation_id: ReservationId
+    uid: str
+    disk_id: DiskId
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +107,7 @@ class SetQueuePlaces:
 ReservationAction = (
     CreateServer
     | DeleteServer
+    | ListHome
     | DiscardPortSlot
     | Record
     | SettleOperations

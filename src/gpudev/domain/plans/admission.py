@@ -6,7 +6,8 @@ move it. See `promises` for the plan and `waiting_reasons` for the words.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from gpudev.domain.capacity import (
@@ -25,12 +26,13 @@ from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import ReservationId, UserId
 from gpudev.domain.placement import choose_port_slot
 from gpudev.domain.plans.actions import AdmissionAction, Record, SetQueuePlaces
-from gpudev.domain.plans.promises import Promises, Situation, make_promises
+from gpudev.domain.plans.promises import LeftOfLimits, Promises, Situation, make_promises
 from gpudev.domain.plans.waiting_reasons import WaitingReasons
 from gpudev.domain.queueing import QueuePlace, has_moved, in_order
 from gpudev.domain.reasons import EXPLANATIONS, Reason
 from gpudev.domain.reservation import Event, EventKind, Reservation, place, queue
 from gpudev.domain.schedule.slots import Slot
+from gpudev.domain.sharing import NO_SHARES, Shares
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,10 @@ class Observation:
     """Ready addresses that nobody has yet; a server without one gets an address made for it."""
     disk_busy: frozenset[ReservationId] = frozenset()
     """Those of the waiting whose disk an earlier reservation has not given back yet."""
+    tied: Mapping[ReservationId, str] = field(default_factory=dict)
+    """Those that can only be in one zone, since their disk is there and cannot leave it."""
+    shares: Shares = NO_SHARES
+    """How users share what there is, and what they have used."""
 
 
 def plan_admission(seen: Observation) -> tuple[AdmissionAction, ...]:
@@ -73,8 +79,16 @@ def plan_admission(seen: Observation) -> tuple[AdmissionAction, ...]:
 
 def situation_of(seen: Observation) -> Situation:
     holders = tuple(holder for holder in seen.holders if holder.holds_room)
-    rooms = measure_rooms(seen.nodes, seen.gpu_type, holders, seen.shown)
-    return Situation(seen.gpu_type, rooms, holders, seen.policy, seen.now)
+    labels = seen.shares.policy.node_labels
+    rooms = measure_rooms(seen.nodes, seen.gpu_type, holders, seen.shown, labels)
+    tied = {one: frozenset(node.name for node in _nodes_for(seen, one)) for one in seen.tied}
+    return Situation(seen.gpu_type, rooms, holders, seen.policy, seen.now, tied, seen.shares)
+
+
+def _nodes_for(seen: Observation, reservation_id: ReservationId) -> tuple[Node, ...]:
+    """Those that it can be on at all."""
+    zone = seen.tied.get(reservation_id)
+    return tuple(node for node in seen.nodes if zone is None or node.zone == zone)
 
 
 def predict_availability(seen: Observation, plan: tuple[AdmissionAction, ...]) -> Availability:
@@ -84,8 +98,16 @@ def predict_availability(seen: Observation, plan: tuple[AdmissionAction, ...]) -
     situation = situation_of(after)
     promises = make_promises(situation, (*_list_takeable(seen, in_order(after.waiting)), newcomer))
     slot = promises.plan.find_slot(newcomer.id)
-    availability = measure_availability(seen.nodes, seen.gpu_type, after.holders, seen.shown)
+    nodes = tuple(_as_in_service(node, seen) for node in seen.nodes)
+    availability = measure_availability(nodes, seen.gpu_type, after.holders, seen.shown)
     return replace(availability, next_start_at=_start_of(slot, seen) if slot else None)
+
+
+def _as_in_service(node: Node, seen: Observation) -> Node:
+    """During its maintenance a node has nothing to give."""
+    windows = seen.shares.policy.maintenance
+    is_out = any(window.is_on(seen.now) and window.concerns(node.name, node.gpu_type) for window in windows)
+    return replace(node, is_schedulable=False) if is_out else node
 
 
 def find_next_start(seen: Observation, plan: tuple[AdmissionAction, ...]) -> datetime | None:
@@ -135,6 +157,7 @@ def _make_newcomer(seen: Observation) -> Reservation:
 def _place_due(seen: Observation, promises: Promises, line: tuple[Reservation, ...]) -> list[Record]:
     """Start those whose time has come and whose room is there; `free` shrinks as it is given away."""
     free = count_free_slots(seen.nodes, seen.gpu_type, seen.holders, seen.shown)
+    left = LeftOfLimits(situation_of(seen))
     placed: list[Record] = []
     port_slots = list(seen.port_slots)
     for request in line:
@@ -144,10 +167,12 @@ def _place_due(seen: Observation, promises: Promises, line: tuple[Reservation, .
             slot is None
             or slot.start > promises.plan.origin
             or any(free[node] < slots for node in slot.nodes)
+            or not left.has_room_for(request)
         ):
             continue
         for node in slot.nodes:
             free[node] -= slots
+        left.take(request)
         after = place(request, slot.nodes, seen.now, choose_port_slot(port_slots, request.id))
         port_slots = [one for one in port_slots if one != after.port_slot]
         message = f"Placed on {', '.join(slot.nodes)}."
@@ -160,13 +185,24 @@ def _list_takeable(seen: Observation, requests: tuple[Reservation, ...]) -> tupl
 
     The same goes for one that waits for its disk.
     """
-    sizes = {(request.gpus_per_node, request.node_count): request for request in requests}
-    takeable = {size for size, one in sizes.items() if could_hold(seen.nodes, seen.gpu_type, one)}
+    kinds = {_kind_of(request): request for request in requests}
+    takeable = {kind for kind, one in kinds.items() if could_hold(seen.nodes, seen.gpu_type, one)}
     return tuple(
         request
         for request in requests
-        if request.id not in seen.disk_busy and (request.gpus_per_node, request.node_count) in takeable
+        if request.id not in seen.disk_busy
+        and _kind_of(request) in takeable
+        and (request.id not in seen.tied or _has_nodes(seen, request))
     )
+
+
+def _kind_of(request: Reservation) -> tuple[object, ...]:
+    """Requests of one kind fit the same nodes."""
+    return request.gpus_per_node, request.node_count, *sorted(request.node_labels.items())
+
+
+def _has_nodes(seen: Observation, request: Reservation) -> bool:
+    return could_hold(_nodes_for(seen, request.id), seen.gpu_type, request)
 
 
 def _queue_places(
@@ -197,7 +233,8 @@ def _likely_start(seen: Observation, request: Reservation, slot: Slot | None) ->
     if slot is None or request.start_at is not None:
         return None
     promised_at = seen.policy.grid.time_of(slot.start)
-    return seen.habits.find_likely_start(request.created_at, promised_at, max(1, request.gpu_count))
+    slots = max(1, request.gpu_count)
+    return seen.habits.find_likely_start(request.created_at, promised_at, slots, request.duration)
 
 
 def _start_of(slot: Slot, seen: Observation) -> datetime | None:

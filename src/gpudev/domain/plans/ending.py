@@ -9,6 +9,7 @@ from gpudev.domain.operations import OperationOutcome
 from gpudev.domain.plans.actions import (
     DeleteServer,
     DiscardPortSlot,
+    ListHome,
     Record,
 )
 from gpudev.domain.plans.observation import Observation, Plan
@@ -44,6 +45,14 @@ def removal(server: ObservedServer | None) -> Plan:
     if server is None or server.phase is ServerPhase.STOPPING:
         return ()
     return (DeleteServer(server.reservation_id, server.uid),)
+
+
+def farewell(seen: Observation) -> Plan:
+    """Take down a server that was in use; what is on its disk is listed while somebody can read it."""
+    server, disk_id = seen.server, seen.reservation.disk_id
+    if server is None or disk_id is None or server.phase is not ServerPhase.READY:
+        return removal(server)
+    return (ListHome(server.reservation_id, server.uid, disk_id), *removal(server))
 
 
 def discarding(reservation: Reservation) -> Plan:

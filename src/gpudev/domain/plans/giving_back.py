@@ -36,6 +36,8 @@ def plan_releasing(seen: DiskObservation) -> DiskPlan:
         return _plan_lost(seen)
     if seen.has_server or volume.attached_to:
         return _plan_hold(seen, volume.attached_to or "its dev server")
+    if volume.is_blank:
+        return (_give_back_blank(seen),)
     after = move(seen.disk, DiskState.SNAPSHOTTING, snapshot_number=seen.disk.snapshot_number + 1)
     return (seen.record(after, DiskEventKind.SNAPSHOT, f"A snapshot of {volume.volume_id} begins."),)
 
@@ -47,6 +49,8 @@ def plan_snapshotting(seen: DiskObservation) -> DiskPlan:
         volume = seen.holdings.find_volume(disk.volume_id)
         if volume is None:
             return _plan_lost(seen)
+        if volume.is_blank:
+            return (_give_back_blank(seen),)
         return (
             CreateSnapshot(SnapshotSpec(snapshot_token(disk), volume.volume_id, tags_of(disk))),
             seen.look_again(),
@@ -87,16 +91,25 @@ def _plan_another(seen: DiskObservation, failed: ObservedSnapshot) -> DiskPlan:
 
 def _make_free(seen: DiskObservation, snapshot: ObservedSnapshot) -> RecordDisk:
     completed = seen.holdings.completed
+    volume = seen.holdings.find_volume(seen.disk.volume_id)
     after = move(
         seen.disk,
         DiskState.AVAILABLE,
         reservation_id=None,
         is_dirty=False,
+        # Some are given their place by the first server that mounts them.
+        zone=volume.zone if volume else seen.disk.zone,
         snapshot_count=len(completed),
         last_snapshot_at=snapshot.started_at,
     )
     message = f"Snapshot {snapshot.snapshot_id} is complete."
     return replace(seen.record(after, DiskEventKind.SNAPSHOT, message), snapshots=completed)
+
+
+def _give_back_blank(seen: DiskObservation) -> RecordDisk:
+    """Its server never came as far as to mount it, so there is nothing to take a snapshot of."""
+    after = move(seen.disk, DiskState.AVAILABLE, reservation_id=None, is_dirty=False)
+    return seen.record(after, DiskEventKind.RELEASED, "Given back before it was used.")
 
 
 def _plan_lost(seen: DiskObservation) -> DiskPlan:

@@ -7,18 +7,22 @@ allowed to stay on. Only those who are hit by that are fitted anew.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from gpudev.domain.capacity import NodeRoom
 from gpudev.domain.catalogue import GpuType
 from gpudev.domain.expiry import TimePolicy, count_steps, room_is_free_at
 from gpudev.domain.names import NodeName, ReservationId, id8
+from gpudev.domain.node_labels import has_labels
+from gpudev.domain.quota import count_slots
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.schedule.grid import FOREVER, Step
 from gpudev.domain.schedule.plan import Plan
 from gpudev.domain.schedule.slots import Ask, Slot
+from gpudev.domain.sharing import NO_SHARES, Shares
 
 _PATIENCE = 1
 """For so many steps one whose time has come waits for its room to be cleared, and keeps its promise."""
@@ -33,6 +37,9 @@ class Situation:
     holders: tuple[Reservation, ...]
     policy: TimePolicy
     now: datetime
+    tied: Mapping[ReservationId, frozenset[NodeName]] = field(default_factory=dict)
+    """The nodes of those that can only be on some."""
+    shares: Shares = NO_SHARES
 
     @property
     def origin(self) -> Step:
@@ -47,12 +54,37 @@ class Situation:
         grid = self.policy.grid
         return Ask(
             id=request.id,
-            order=(request.created_at,),
+            # Who has used less is offered freed room first; where that is not counted, who came first.
+            order=(self.shares.used.get(request.user_id, 0.0), request.created_at),
             slots=self.gpu_type.slots_for(request.gpus_per_node),
             length=count_steps(request.duration, self.policy),
             node_count=request.node_count,
             not_before=grid.step_after(request.start_at) if request.start_at else 0,
+            owner=request.username,
+            only_on=self._list_fitting(request),
         )
+
+    def find_limit(self, username: str) -> int | None:
+        """How many slots the user may have at once; None: as many as there are."""
+        return self.shares.policy.quotas.find(username, self.gpu_type.name).gpus
+
+    def list_maintenance(self) -> tuple[tuple[NodeRoom, Step, Step], ...]:
+        """What is out of service when: never shorter than it was said."""
+        grid = self.policy.grid
+        return tuple(
+            (room, grid.step_of(window.start), grid.step_after(window.end))
+            for window in self.shares.policy.maintenance
+            for room in self.rooms
+            if window.end > self.now and window.concerns(room.name, self.gpu_type.name)
+        )
+
+    def _list_fitting(self, request: Reservation) -> frozenset[NodeName] | None:
+        """The nodes that it can be on by its labels and its disk; None: any."""
+        tied = self.tied.get(request.id)
+        if not request.node_labels:
+            return tied
+        named = frozenset(room.name for room in self.rooms if has_labels(room.labels, request.node_labels))
+        return named if tied is None else named & tied
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +92,23 @@ class Promises:
     plan: Plan
     broken: Mapping[ReservationId, str]
     """Those whose promise could not be kept, and why."""
+
+
+class LeftOfLimits:
+    """What users may start at this very moment: their own that are about to end have not ended yet."""
+
+    def __init__(self, situation: Situation) -> None:
+        self._situation = situation
+        self._held: Counter[str] = Counter()
+        for holder in situation.holders:
+            self.take(holder)
+
+    def has_room_for(self, request: Reservation) -> bool:
+        limit = self._situation.find_limit(request.username)
+        return limit is None or self._held[request.username] + count_slots(request) <= limit
+
+    def take(self, reservation: Reservation) -> None:
+        self._held[reservation.username] += count_slots(reservation)
 
 
 def make_promises(situation: Situation, waiting: Sequence[Reservation]) -> Promises:
@@ -75,19 +124,34 @@ def is_promised(request: Reservation) -> bool:
     return request.estimated_start_at is not None and bool(request.planned_nodes)
 
 
-def _plan_of_holders(situation: Situation, waiting: Iterable[Reservation]) -> Plan:
-    """The room that is left by those who run and by strangers."""
+def _list_limits(situation: Situation, waiting: Iterable[Reservation]) -> dict[str, int]:
+    usernames = {one.username for one in (*waiting, *situation.holders)}
+    limits = {username: situation.find_limit(username) for username in usernames}
+    return {username: limit for username, limit in limits.items() if limit is not None}
+
+
+def _plan_of_holders(situation: Situation, waiting: Sequence[Reservation]) -> Plan:
+    """The room that is left by those who run, by strangers and by maintenance."""
     grid, origin = situation.policy.grid, situation.origin
     longest = max((situation.ask_of(request).length for request in waiting), default=1)
     lag = int(grid.time_of(origin) < situation.now)
-    plan = Plan({room.name: room.slots for room in situation.rooms}, origin, longest=longest, lag=lag)
+    plan = Plan(
+        {room.name: room.slots for room in situation.rooms},
+        origin,
+        longest=longest,
+        lag=lag,
+        limits=_list_limits(situation, waiting),
+    )
     for room in situation.rooms:
         if room.foreign:
             plan.hold(room.name, room.foreign, origin, FOREVER)
     for holder in situation.holders:
-        slots = situation.gpu_type.slots_for(holder.gpus_per_node)
+        slots, until = situation.gpu_type.slots_for(holder.gpus_per_node), situation.free_from(holder)
         for node in holder.nodes:
-            plan.hold(node, slots, origin, situation.free_from(holder))
+            plan.hold(node, slots, origin, until)
+        plan.charge(holder.username, slots * holder.node_count, origin, until)
+    for room, start, end in situation.list_maintenance():
+        plan.hold(room.name, room.slots, start, end)
     return plan
 
 
@@ -104,7 +168,7 @@ def _keep(situation: Situation, plan: Plan, waiting: Iterable[Reservation]) -> d
         # What is about to be freed is as good as free to one whose time has come.
         from_step = plan.origin + 1 if is_due else max(slot.start, plan.origin)
         if not plan.keep(situation.ask_of(request), slot, from_step=from_step):
-            broken[request.id] = _explain_loss(situation, slot)
+            broken[request.id] = _explain_loss(situation, plan, request, slot)
     return broken
 
 
@@ -118,11 +182,17 @@ def _slot_of(situation: Situation, request: Reservation) -> Slot:
     return Slot(start, end, request.planned_nodes)
 
 
-def _explain_loss(situation: Situation, slot: Slot) -> str:
+def _explain_loss(situation: Situation, plan: Plan, request: Reservation, slot: Slot) -> str:
     in_service = {room.name for room in situation.rooms}
     for node in slot.nodes:
         if node not in in_service:
             return f"{node} is out of service"
+    for room, start, end in situation.list_maintenance():
+        if room.name in slot.nodes and start < slot.end and slot.start < end:
+            since = situation.policy.grid.time_of(start)
+            return f"{room.name} is out for maintenance from {since:%Y-%m-%d %H:%M} UTC"
+    if plan.allowed_until(request.username, situation.ask_of(request).all_slots, slot.start) < slot.end:
+        return f"the quota is {situation.find_limit(request.username)} GPUs at once"
     overdue = _find_overdue(situation, slot)
     if overdue is not None:
         holder, node = overdue

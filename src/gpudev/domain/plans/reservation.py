@@ -25,7 +25,7 @@ from gpudev.domain.plans.actions import (
     SettleOperations,
     Tell,
 )
-from gpudev.domain.plans.ending import discarding, ending, find_reason, plan_failure, removal
+from gpudev.domain.plans.ending import discarding, ending, farewell, find_reason, plan_failure, removal
 from gpudev.domain.plans.extension import plan_extension
 from gpudev.domain.plans.idle import is_given_up, plan_idleness
 from gpudev.domain.plans.keep import plan_keep
@@ -83,7 +83,7 @@ def _plan_operations(seen: Observation) -> Plan:
     why = Reason.CANCELLED_BY_ADMIN if cancels[0].is_by_admin else Reason.CANCELLED_BY_USER
     outcomes = tuple(map(_too_late, asked))
     record = ending(seen.reservation, Status.CANCELLED, why, seen.now, outcomes=outcomes)
-    return (record, *removal(seen.server))
+    return (record, *farewell(seen))
 
 
 def _plan_operation(seen: Observation, asked: Operation) -> Record:
@@ -147,7 +147,7 @@ def _plan_end_of_server(seen: Observation) -> Plan:
 def _plan_idle_end(seen: Observation) -> Plan:
     words = f"{EXPLANATIONS[Reason.WENT_IDLE].sentence} {seen.reservation.idle_words}.".strip()
     record = ending(seen.reservation, Status.EXPIRED, Reason.WENT_IDLE, seen.now, words)
-    return (record, *removal(seen.server))
+    return (record, *farewell(seen))
 
 
 def _plan_expiry(seen: Observation) -> Plan:
@@ -155,7 +155,7 @@ def _plan_expiry(seen: Observation) -> Plan:
     if any(asked.kind is OperationKind.EXTEND for asked in seen.operations):
         return ()
     record = ending(seen.reservation, Status.EXPIRED, Reason.TIME_IS_UP, seen.now)
-    return (record, *removal(seen.server))
+    return (record, *farewell(seen))
 
 
 def _plan_running(seen: Observation) -> Plan:

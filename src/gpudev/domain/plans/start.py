@@ -169,4 +169,4 @@ def _home_of(disk: Disk | None) -> HomeVolume | None:
         return None
     if disk.volume_id is None:
         raise ValueError("A disk that is ready has a volume.")
-    return HomeVolume(disk.volume_id, disk.name, disk.size_gb)
+    return HomeVolume(disk.volume_id, disk.name, disk.size_gb, disk.zone)

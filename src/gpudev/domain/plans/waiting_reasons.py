@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gpudev.domain.names import NodeName, ReservationId, id8
+from gpudev.domain.node_labels import in_short
 from gpudev.domain.plans.promises import Promises, Situation
 from gpudev.domain.reasons import EXPLANATIONS, Reason
 from gpudev.domain.reservation import Reservation
@@ -40,26 +41,53 @@ class WaitingReasons:
         self._situation = situation
         self._plan = promises.plan
         self._ends: defaultdict[tuple[NodeName, Step], list[_Occupant]] = defaultdict(list)
+        self._own_ends: defaultdict[tuple[str, Step], list[_Occupant]] = defaultdict(list)
         for holder in situation.holders:
             slots = situation.gpu_type.slots_for(holder.gpus_per_node)
+            until = situation.free_from(holder)
+            occupant = _Occupant(-slots, holder.id, is_running=True)
             for node in holder.nodes:
-                self._ends[node, situation.free_from(holder)].append(_Occupant(-slots, holder.id, True))
+                self._ends[node, until].append(occupant)
+            self._own_ends[holder.username, until].append(occupant)
         running = frozenset(just_placed)
         for ask, slot in promises.plan.items():
             one = _Occupant(-ask.slots, ReservationId(ask.id), ask.id in running)
             for node in slot.nodes:
                 self._ends[node, slot.end].append(one)
+            self._own_ends[ask.owner, slot.end].append(one)
+        self._maintained = {(room.name, end) for room, _, end in situation.list_maintenance()}
 
     def explain(self, request: Reservation, slot: Slot | None, *, is_takeable: bool) -> tuple[Reason, str]:
         if not is_takeable:
             return _in_general(request, Reason.NO_NODES)
         if slot is None:
-            return _in_general(request, Reason.WAITING_FOR_CAPACITY)
+            return self._explain_nothing(request)
         if slot.start <= self._plan.origin:
             return Reason.WAITING_FOR_CAPACITY, f"Its time has come; {slot.nodes[0]} is being cleared for it."
         if self._is_booked_for(request, slot):
             return Reason.BOOKED, f"Booked for {self._at(slot.start)} on {', '.join(slot.nodes)}."
+        if not self._plan.is_allowed_at(self._situation.ask_of(request), slot.start - 1):
+            return Reason.WAITING_FOR_QUOTA, self._explain_quota(request, slot)
         return self._explain_slot(request, slot)
+
+    def _explain_nothing(self, request: Reservation) -> tuple[Reason, str]:
+        if self._is_beyond_limit(request):
+            return Reason.WAITING_FOR_QUOTA, f"{self._limit_in_words(request)}, fewer than it asks for."
+        return _in_general(request, Reason.WAITING_FOR_CAPACITY)
+
+    def _is_beyond_limit(self, request: Reservation) -> bool:
+        limit = self._situation.find_limit(request.username)
+        return limit is not None and self._situation.ask_of(request).all_slots > limit
+
+    def _limit_in_words(self, request: Reservation) -> str:
+        limit = self._situation.find_limit(request.username)
+        return f"The quota of {request.username} is {limit} {request.gpu_type} GPUs at once"
+
+    def _explain_quota(self, request: Reservation, slot: Slot) -> str:
+        own = self._own_ends.get((request.username, slot.start), ())
+        words = f"{self._limit_in_words(request)}: there is room in it at {self._at(slot.start)}"
+        blocker = min((one for one in own if one.id != request.id), default=None)
+        return f"{words}, when {id8(blocker.id)} ends." if blocker else f"{words}."
 
     def _is_booked_for(self, request: Reservation, slot: Slot) -> bool:
         return request.start_at is not None and slot.start <= self._situation.ask_of(request).not_before
@@ -71,6 +99,10 @@ class WaitingReasons:
             for occupant in self._ends.get((node, slot.start), ())
             if occupant.id != request.id
         ]
+        maintained = [node for node in slot.nodes if (node, slot.start) in self._maintained]
+        if maintained:
+            when = f"{maintained[0]} is back from its maintenance at {self._at(slot.start)}"
+            return Reason.WAITING_FOR_CAPACITY, f"{in_words(request)}: {when}."
         if not found:
             reason = Reason.WAITING_IN_LINE
             return reason, f"{EXPLANATIONS[reason].sentence} It starts at {self._at(slot.start)}."
@@ -89,7 +121,8 @@ def in_words(request: Reservation) -> str:
         return f"A {request.gpu_type} slot on one node"
     gpus = f"{request.gpu_count} {request.gpu_type} GPU{'' if request.gpu_count == 1 else 's'}"
     where = f"{request.node_count} whole nodes" if request.is_gang else "one node"
-    return f"{gpus} on {where}"
+    labels = f" with {in_short(request.node_labels)}" if request.node_labels else ""
+    return f"{gpus} on {where}{labels}"
 
 
 def _in_general(request: Reservation, reason: Reason) -> tuple[Reason, str]:

@@ -5,6 +5,9 @@ back, one *compression* goes through the requests in the order of the policy, ta
 and keeps the new slot only if it is strictly earlier. Planning everybody anew instead would break promises:
 one who moves earlier may take the room that made another's time possible.
 
+An owner may have a limit: a second staircase, of what they may have at once on all nodes together. Then a
+slot is the earliest at which both the nodes and the owner's limit have room.
+
 Time is counted in steps. `origin` is the step that the present moment is in; as a start it means "now". A
 request that starts now, within the step, ends as much later, so that it takes one step more (`lag`).
 """
@@ -12,7 +15,8 @@ request that starts now, within the step, ends as much later, so that it takes o
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from gpudev.domain.names import NodeName
 from gpudev.domain.schedule.grid import FOREVER, Step
@@ -24,7 +28,13 @@ from gpudev.domain.schedule.together import Opening, find_together
 
 class Plan:
     def __init__(
-        self, slots_of_nodes: Mapping[NodeName, int], origin: Step, *, longest: int, lag: int = 0
+        self,
+        slots_of_nodes: Mapping[NodeName, int],
+        origin: Step,
+        *,
+        longest: int,
+        lag: int = 0,
+        limits: Mapping[str, int] | None = None,
     ) -> None:
         """`longest` is the greatest length that is expected, in steps; longer ones cost a new index."""
         self.origin = origin
@@ -33,7 +43,9 @@ class Plan:
         self._names = sorted(slots_of_nodes)
         self._numbers = {name: number for number, name in enumerate(self._names)}
         self._rooms = [Room(slots_of_nodes[name], origin) for name in self._names]
+        self._allowed = {owner: Room(slots, origin) for owner, slots in (limits or {}).items()}
         self._holes: dict[int, Holes] = {}
+        self._firsts: dict[tuple[int, int], Step] = {}
         self._asks: dict[str, Ask] = {}
         self._slots: dict[str, Slot] = {}
         self._line: list[tuple[Order, str]] = []
@@ -64,11 +76,28 @@ class Plan:
                 return end
         return start
 
+    def allowed_until(self, owner: str, slots: int, start: Step) -> Step:
+        """How long the owner may have so many slots more from a step on."""
+        room = self._allowed.get(owner)
+        windows = room.list_holes(start, FOREVER, slots) if room else [(start, FOREVER, 0)]
+        return windows[0][1] if windows and windows[0][0] <= start else start
+
+    def is_allowed_at(self, ask: Ask, step: Step) -> bool:
+        """Whether the owner's limit has room for it then, its own slot left out."""
+        room = self._allowed.get(ask.owner)
+        return room is None or room.at(step) >= ask.all_slots
+
     # Room that is nobody's slot: running reservations, strangers, maintenance
 
     def hold(self, node: NodeName, slots: int, start: Step, end: Step) -> None:
         if node in self._numbers and start < end:
             self._take(self._numbers[node], slots, start, end)
+
+    def charge(self, owner: str, slots: int, start: Step, end: Step) -> None:
+        """The owner has so many slots (or, negative, fewer) in this time, wherever they are."""
+        if owner in self._allowed and start < end:
+            self._allowed[owner].change(start, end, -slots)
+            self._returns += slots < 0
 
     def give_back(self, node: NodeName, slots: int, start: Step, end: Step) -> None:
         if node in self._numbers and start < end:
@@ -81,6 +110,13 @@ class Plan:
         if ask.length >= self._longest:
             self._longest = 2 * ask.length
             self._holes.clear()
+        slot = self._find_first(ask)
+        if slot is None or self._suits(ask, slot):
+            return slot
+        return self._slot_of(ask, self._openings_among(ask))
+
+    def _find_first(self, ask: Ask) -> Slot | None:
+        """The earliest, as if any node would do and nobody had a limit."""
         if ask.not_before > self.origin:
             return self._slot_of(ask, self._openings_from(ask))
         if ask.node_count == 1:
@@ -106,6 +142,8 @@ class Plan:
         start = slot.start if from_step is None else from_step
         if not all(self.has_room(node, ask.slots, start, slot.end) for node in slot.nodes):
             return False
+        if not self._suits(ask, Slot(start, slot.end, slot.nodes)):
+            return False
         self._settle(ask, slot)
         # It was found in an earlier plan: whether this one has an earlier slot was not looked at yet.
         self._fitted[ask.id] = -1
@@ -115,8 +153,14 @@ class Plan:
         """It left, and its room is there for others; `compress` offers it to them."""
         ask, slot = self._asks.pop(ask_id), self._slots.pop(ask_id)
         del self._line[bisect_left(self._line, (ask.order, ask_id))], self._fitted[ask_id]
-        for node in slot.nodes:
-            self._return(self._numbers[node], ask.slots, slot.start, slot.end)
+        self._change_all(ask, slot, ask.slots)
+        self._returns += 1
+
+    def reorder(self, order_of: Callable[[Ask], Order]) -> None:
+        """Offer freed room in another order from now on."""
+        for ask_id, ask in self._asks.items():
+            self._asks[ask_id] = replace(ask, order=order_of(ask))
+        self._line = sorted((ask.order, ask_id) for ask_id, ask in self._asks.items())
 
     def compress(self, newcomers: Iterable[Ask] = ()) -> tuple[str, ...]:
         """Offer what is free to everybody in order, once; those who start earlier now.
@@ -125,7 +169,8 @@ class Plan:
         """
         without = {ask.id: ask for ask in newcomers}
         moved: list[str] = []
-        for _, ask_id in sorted([*self._line, *((ask.order, ask.id) for ask in without.values())]):
+        newcomers_in_line = [(ask.order, ask.id) for ask in without.values()]
+        for _, ask_id in sorted([*self._line, *newcomers_in_line]) if without else tuple(self._line):
             if ask_id in without:
                 self.add(without[ask_id])
             elif self._may_move(ask_id) and self._pull(ask_id):
@@ -134,7 +179,12 @@ class Plan:
 
     def advance(self, origin: Step, lag: int = 0) -> None:
         """Time has passed: nothing starts before this step."""
-        self.origin, self._lag = origin, lag
+        is_later, self.origin, self._lag = origin > self.origin, origin, lag
+        if not is_later:
+            return
+        self._firsts.clear()
+        for room in self._allowed.values():
+            room.forget_before(origin)
         for number, room in enumerate(self._rooms):
             room.forget_before(origin)
             for holes in self._holes.values():
@@ -146,26 +196,36 @@ class Plan:
         """Whether a look is worth its while: most stand as early as they can, and that is seen at once.
 
         There is an earlier hole of its length; or its own node has room in the step before, which is all it
-        takes there, since the rest is its own. With several nodes that is too much to see at a glance.
+        takes there, since the rest is its own. With several nodes that is too much to see at a glance. Where
+        a look costs more, nobody looks again before room has come back.
         """
         ask, slot = self._asks[ask_id], self._slots[ask_id]
-        if slot.start <= max(self.origin, ask.not_before):
+        start = slot.start
+        if start <= self.origin or start <= ask.not_before:
             return False
         if ask.node_count > 1 or ask.not_before > self.origin:
             return self._returns > self._fitted[ask_id]
-        if self._holes_for(ask.slots).first_start(ask.length) < slot.start:
+        is_restricted = ask.only_on is not None or ask.owner in self._allowed
+        if is_restricted and self._returns <= self._fitted[ask_id]:
+            return False
+        if self._first_start(ask.slots, ask.length) < start:
             return True
-        return self._rooms[self._numbers[slot.nodes[0]]].at(slot.start - 1) >= ask.slots
+        return self._rooms[self._numbers[slot.nodes[0]]].at(start - 1) >= ask.slots
+
+    def _first_start(self, slots: int, length: int) -> Step:
+        """When the first hole of this size begins; the same until some room changes."""
+        first = self._firsts.get((slots, length))
+        if first is None:
+            first = self._firsts[slots, length] = self._holes_for(slots).first_start(length)
+        return first
 
     def _pull(self, ask_id: str) -> bool:
         ask, slot = self._asks[ask_id], self._slots[ask_id]
-        for node in slot.nodes:
-            self._change(self._numbers[node], slot.start, slot.end, ask.slots)
+        self._change_all(ask, slot, ask.slots)
         found = self.find(ask)
         is_earlier = found is not None and found.start < slot.start
         chosen = found if found is not None and is_earlier else slot
-        for node in chosen.nodes:
-            self._take(self._numbers[node], ask.slots, chosen.start, chosen.end)
+        self._change_all(ask, chosen, -ask.slots)
         if is_earlier:
             self._slots[ask_id] = chosen
             self._returns += 1
@@ -195,18 +255,51 @@ class Plan:
             )
         )
 
+    def _openings_among(self, ask: Ask) -> Iterator[Opening]:
+        """On the nodes that it may go to, in the times that its owner's limit leaves."""
+        holes, allowed = self._holes_for(ask.slots), self._allowed.get(ask.owner)
+        everything = [(self.origin, FOREVER, 0)]
+        windows = allowed.list_holes(self.origin, FOREVER, ask.all_slots) if allowed else everything
+        numbers = [number for number, name in enumerate(self._names) if ask.may_be_on(name)]
+        overlaps = (
+            (max(start, since, ask.not_before), min(end, until), node)
+            for node in numbers
+            for start, end in holes.on_node(node)
+            for since, until, _ in windows
+        )
+        return iter(
+            sorted(
+                Opening(start, end - ask.length, node)
+                for start, end, node in overlaps
+                if self._end_of(ask, start) <= end
+            )
+        )
+
+    def _suits(self, ask: Ask, slot: Slot) -> bool:
+        allowed = self._allowed.get(ask.owner)
+        if allowed is not None and allowed.least(max(slot.start, self.origin), slot.end) < ask.all_slots:
+            return False
+        return all(ask.may_be_on(node) for node in slot.nodes)
+
     def _end_of(self, ask: Ask, start: Step) -> Step:
         return start + ask.length + (self._lag if start == self.origin else 0)
 
     # How room changes hands
 
     def _settle(self, ask: Ask, slot: Slot) -> None:
-        for node in slot.nodes:
-            self._take(self._numbers[node], ask.slots, slot.start, slot.end)
+        self._change_all(ask, slot, -ask.slots)
         self._asks[ask.id], self._slots[ask.id] = ask, slot
         insort(self._line, (ask.order, ask.id))
         self._fitted[ask.id] = self._returns
         self._holes_for(ask.slots)
+
+    def _change_all(self, ask: Ask, slot: Slot, slots: int) -> None:
+        """More (or, negative, less) room on all of its nodes, and as much for its owner."""
+        for node in slot.nodes:
+            self._change(self._numbers[node], slot.start, slot.end, slots)
+        if ask.owner in self._allowed:
+            start = max(slot.start, self.origin)
+            self._allowed[ask.owner].change(start, slot.end, slots * ask.node_count)
 
     def _take(self, node: int, slots: int, start: Step, end: Step) -> None:
         self._change(node, start, end, -slots)
@@ -221,6 +314,7 @@ class Plan:
             return
         room = self._rooms[node]
         room.change(start, end, slots)
+        self._firsts.clear()
         for holes in self._holes.values():
             holes.update(node, room, start, end, grows=slots > 0)
 

@@ -24,6 +24,17 @@ class Ask:
     node_count: int = 1
     not_before: Step = 0
     """Where it is a booking: when it starts at the earliest."""
+    only_on: frozenset[NodeName] | None = None
+    """The nodes that it can be on; None: any."""
+    owner: str = ""
+    """Whose limit it counts against, where its owner has one."""
+
+    def may_be_on(self, node: NodeName) -> bool:
+        return self.only_on is None or node in self.only_on
+
+    @property
+    def all_slots(self) -> int:
+        return self.slots * self.node_count
 
 
 @dataclass(frozen=True, slots=True)

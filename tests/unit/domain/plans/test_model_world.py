@@ -6,6 +6,7 @@ every request that fits gets its server, everything ends in time and nothing is 
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -25,8 +26,10 @@ from typing_extensions import override
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName, ReservationId
 from gpudev.domain.plans.actions import ReservationAction
+from gpudev.domain.quota import Quota, QuotaRule, Quotas
 from gpudev.domain.reasons import Reason
 from gpudev.domain.reservation import Reservation
+from gpudev.domain.sharing import Shares, SharingPolicy
 from tests.support.budgets import QUICK, THOROUGH
 from tests.support.domain_values import HOUR, MINUTE, QUAD
 from tests.support.model_world import Fate, World
@@ -191,11 +194,11 @@ class Calm(RuleBasedStateMachine):
         self.world = World(QUAD, {A: 4, B: 4})
         self.promises: dict[ReservationId, datetime] = {}
 
-    @rule(size=SIZES, hours=st.sampled_from([0.25, 0.5, 1, 1.1, 2]))
-    def submit(self, size: tuple[int, int], hours: float) -> None:
+    @rule(size=SIZES, hours=st.sampled_from([0.25, 0.5, 1, 1.1, 2]), username=st.sampled_from(["ada", "bob"]))
+    def submit(self, size: tuple[int, int], hours: float, username: str) -> None:
         before = self.list_promised()
         gpu_count, node_count = size
-        self.world.submit(gpu_count, hours * HOUR, node_count)
+        self.world.submit(gpu_count, hours * HOUR, node_count, username)
         self.world.execute(self.world.plan_admission())
         after = self.list_promised()
         assert {one: after.get(one) for one in before} == before, "who came moved somebody"
@@ -239,8 +242,23 @@ class Calm(RuleBasedStateMachine):
         assert self.world.list_overbooked_nodes() == []
 
 
+class CalmWithQuotas(Calm):
+    """Every user may have one whole node: that holds at every moment, and promises do as well."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world.shares = Shares(SharingPolicy(Quotas((QuotaRule("*", "*", Quota(gpus=4)),))))
+
+    @invariant()
+    def nobody_has_more_than_the_quota(self) -> None:
+        held: Counter[str] = Counter()
+        for row in self.world.rows.values():
+            held[row.username] += row.gpu_count if row.holds_room else 0
+        assert all(slots <= 4 for slots in held.values())
+
+
 MACHINES = pytest.mark.parametrize(
-    "machine", [Trouble, MoreTrouble, Calm], ids=lambda machine: machine.__name__
+    "machine", [Trouble, MoreTrouble, Calm, CalmWithQuotas], ids=lambda machine: machine.__name__
 )
 
 

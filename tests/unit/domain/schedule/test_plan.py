@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpudev.domain.names import NodeName
+from gpudev.domain.schedule.grid import FOREVER
 from gpudev.domain.schedule.plan import Plan
 from gpudev.domain.schedule.slots import Ask, Slot
 from tests.support.budgets import QUICK, THOROUGH
@@ -175,6 +178,38 @@ class TestKeeping:
         assert plan.stays_free_until(A, 4, ORIGIN + 20) == ORIGIN + 20
 
 
+class TestRestrictions:
+    def test_owner_at_the_limit_waits_for_what_they_have_themselves(self) -> None:
+        plan = Plan({A: 8, B: 8}, ORIGIN, longest=300, limits={"ada": 4})
+        plan.hold(A, 2, ORIGIN, ORIGIN + 10)
+        plan.charge("ada", 2, ORIGIN, ORIGIN + 10)
+        more = Ask("1", (1,), 4, HOUR, owner="ada")
+        assert plan.add(more) == Slot(ORIGIN + 10, ORIGIN + 10 + HOUR, (A,))
+        assert plan.add(Ask("2", (2,), 4, HOUR, owner="bob")) == Slot(ORIGIN, ORIGIN + HOUR, (A,))
+        assert plan.add(Ask("3", (3,), 2, 10, owner="ada")) == Slot(ORIGIN, ORIGIN + 10, (A,))
+
+    def test_more_than_the_limit_never_starts(self) -> None:
+        plan = Plan({A: 8, B: 8}, ORIGIN, longest=300, limits={"ada": 8})
+        assert plan.add(Ask("1", (1,), 8, HOUR, node_count=2, owner="ada")) is None
+
+    def test_request_for_some_nodes_waits_for_those(self) -> None:
+        plan = plan_of(8, 8)
+        plan.hold(B, 8, ORIGIN, ORIGIN + 10)
+        only_b = Ask("1", (1,), 4, HOUR, only_on=frozenset({B}))
+        assert plan.add(only_b) == Slot(ORIGIN + 10, ORIGIN + 10 + HOUR, (B,))
+
+    def test_promise_beyond_a_limit_that_was_lowered_is_not_kept(self) -> None:
+        plan = Plan({A: 8}, ORIGIN, longest=300, limits={"ada": 2})
+        assert not plan.keep(Ask("1", (1,), 4, HOUR, owner="ada"), Slot(ORIGIN + 5, ORIGIN + 9, (A,)))
+
+    def test_it_is_known_how_long_an_owner_may_have_more(self) -> None:
+        plan = Plan({A: 8}, ORIGIN, longest=300, limits={"ada": 4})
+        plan.keep(Ask("1", (1,), 4, HOUR, owner="ada"), Slot(ORIGIN + 5, ORIGIN + 5 + HOUR, (A,)))
+        assert plan.allowed_until("ada", 2, ORIGIN) == ORIGIN + 5
+        assert plan.allowed_until("bob", 2, ORIGIN) == FOREVER
+        assert plan.allowed_until("ada", 5, ORIGIN) == ORIGIN
+
+
 class TestTimePasses:
     def test_room_that_was_free_is_free_from_now_on(self) -> None:
         plan = plan_of(8, 8)
@@ -214,9 +249,11 @@ def test_capacity_is_never_exceeded(story: Story) -> None:
         told.tell(happening)
     checked = make_oracle(story)
     checked.held = [(hold.node, hold.slots, ORIGIN, hold.until) for hold in told.running]
+    checked.charged = [(hold.owner, hold.slots, ORIGIN, hold.until) for hold in told.running]
     checked.asks = {one.ask.id: one.ask for one in story.happenings if isinstance(one, Submit)}
     checked.slots = told.slots()
     assert checked.list_overfull() == []
+    assert checked.list_beyond_their_limit() == []
 
 
 @settings(QUICK, max_examples=100)
@@ -256,12 +293,33 @@ def test_plan_that_is_kept_slot_by_slot_goes_on_as_the_one_it_came_from(story: S
     told = Told(story, make_plan(story))
     for happening in first:
         told.tell(happening)
-    again = Told(Story(story.nodes, story.lag, tuple(told.running), ()), make_plan(story))
-    asks = {one.ask.id: one.ask for one in first if isinstance(one, Submit)}
-    again.waiting = list(told.waiting)
-    for one, slot in sorted(told.slots().items(), reverse=True):
-        assert isinstance(again.plan, Plan)
-        assert again.plan.keep(asks[one], slot)
+    again = keep_again(story, told, told.slots())
     told.tell(last)
     again.tell(last)
     assert again.slots() == told.slots()
+
+
+@QUICK
+@every_story
+def test_plan_that_is_kept_after_somebody_left_gives_the_room_to_the_same(story: Story) -> None:
+    """Whoever makes the plan again sees only what is there now, and not that room came back."""
+    told = Told(story, make_plan(story))
+    for happening in story.happenings:
+        before = told.slots()
+        told.tell(happening)
+        if isinstance(happening, Cancel | Release):
+            kept = {one: slot for one, slot in before.items() if one in told.slots()}
+            again = keep_again(story, told, kept)
+            again.plan.compress()
+            assert again.slots() == told.slots()
+
+
+def keep_again(story: Story, told: Told, slots: dict[str, Slot]) -> Told:
+    """A plan made anew from those who run and from the slots that others were promised."""
+    again = Told(replace(story, holds=tuple(told.running), happenings=()), make_plan(story))
+    asks = {one.ask.id: one.ask for one in story.happenings if isinstance(one, Submit)}
+    again.waiting = list(told.waiting)
+    for one, slot in sorted(slots.items(), reverse=True):
+        assert isinstance(again.plan, Plan)
+        assert again.plan.keep(asks[one], slot)
+    return again

@@ -31,7 +31,7 @@ def secret_keys(variables: Mapping[str, str]) -> dict[str, str]:
 
 def make_environment(spec: ServerSpec, secret_name: str, rank: int = 0) -> list[Json]:
     gang = _gang_variables(spec, rank) if spec.is_gang else {}
-    own = {**_defaults(spec), **_own_variables(spec, spec.nodes[rank]), **gang}
+    own = {**_defaults(spec), **_own_variables(spec, spec.nodes[rank]), **_about(spec, rank), **gang}
     return [
         *(_from_secret(name, secret_name) for name in spec.env_vars),
         *(
@@ -48,6 +48,12 @@ def _defaults(spec: ServerSpec) -> dict[str, str]:
 
 def _own_variables(spec: ServerSpec, node: NodeName) -> dict[str, str]:
     return {**_gpu_variables(spec), **reservation_variables(spec, node)}
+
+
+def _about(spec: ServerSpec, rank: int) -> dict[str, str]:
+    """What its greeting says besides."""
+    disk = {"GPU_DEV_DISK": spec.home.disk_name} if spec.home and rank == 0 else {}
+    return {**disk, **({"GPU_DEV_NOTICE": " ".join(spec.notice.split())} if spec.notice else {})}
 
 
 def _gang_variables(spec: ServerSpec, rank: int) -> Mapping[str, str]:

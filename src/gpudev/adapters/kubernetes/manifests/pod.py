@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from gpudev.adapters.kubernetes.config import KubernetesConfig, Reach
 from gpudev.adapters.kubernetes.labels import (
     DEV_SERVER,
+    HOME,
     HOST_KEY,
     INCARNATION,
     NODE,
@@ -52,6 +53,8 @@ class PodOrder:
     """Which member it is."""
     incarnation: str = ""
     """Of the gang, if it is a member of one."""
+    home: str = ""
+    """Name of the claim that is its home; empty: a home that goes with it."""
 
     @property
     def name(self) -> str:
@@ -69,6 +72,7 @@ def make_pod(order: PodOrder) -> Json:
         **reservation_labels(spec.reservation_id, DEV_SERVER),
         PORT_SLOT: order.service,
         SLOTS: str(gpu_type.slots_for(spec.gpus_per_node)),
+        **({HOME: order.home} if order.home else {}),
     }
     metadata = make_metadata(order.name, config.namespace, labels)
     metadata["annotations"] = {NODE: order.node, HOST_KEY: order.host_key, **_membership(order)}
@@ -123,6 +127,7 @@ def _volumes_of(order: PodOrder) -> Volumes:
         workspace=memory_quantity(order.config.workspace_gib),
         rank=order.rank,
         is_gang=order.spec.is_gang,
+        home=order.home,
     )
 
 

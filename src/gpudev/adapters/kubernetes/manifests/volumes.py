@@ -29,11 +29,13 @@ class Volumes:
     workspace: str
     rank: int = 0
     is_gang: bool = False
+    home: str = ""
+    """The claim that is its home; empty: a home that goes with the pod."""
 
 
 def make_volumes(volumes: Volumes) -> list[Json]:
     return [
-        {"name": "home", "emptyDir": {}},
+        {"name": "home", **_home(volumes.home)},
         {"name": "workspace", "emptyDir": {"sizeLimit": volumes.workspace}},
         {"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": volumes.shared_memory}},
         {"name": "startup", "configMap": {"name": volumes.startup, "defaultMode": _READABLE}},
@@ -49,6 +51,10 @@ def make_mounts() -> list[Json]:
         {"name": "startup", "mountPath": STARTUP, "readOnly": True},
         {"name": "keys", "mountPath": KEYS, "readOnly": True},
     ]
+
+
+def _home(claim: str) -> Json:
+    return {"persistentVolumeClaim": {"claimName": claim}} if claim else {"emptyDir": {}}
 
 
 def host_key_name(rank: int) -> str:

@@ -10,6 +10,13 @@ fi
 if command -v nvidia-smi > /dev/null && [ "$GPU_DEV_GPU_COUNT" != 0 ]; then
     echo "  Driver     $(nvidia-smi --query-gpu=driver_version --format=csv,noheader | head -n 1)"
 fi
-echo "  Home       /home/dev goes when the reservation ends"
+if [ -n "${GPU_DEV_DISK:-}" ]; then
+    echo "  Home       /home/dev is your disk \"$GPU_DEV_DISK\"; it outlives the reservation"
+else
+    echo "  Home       /home/dev goes when the reservation ends"
+fi
 echo "  Scratch    /workspace goes when the reservation ends"
+if [ -n "${GPU_DEV_NOTICE:-}" ]; then
+    echo "  Note       $GPU_DEV_NOTICE"
+fi
 echo

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gpudev.adapters.local.nodes import nvml
@@ -35,6 +35,7 @@ class LocalNode:
     name: NodeName
     gpu_type: str
     gpus: tuple[LocalGpu, ...]
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def slots(self) -> int:
@@ -98,7 +99,7 @@ def simulate_fleet(groups: Sequence[NodeGroup]) -> Fleet:
         for _ in range(group.nodes):
             name = f"{group.gpu_type}-{numbers[group.gpu_type]}"
             gpus = tuple(LocalGpu(f"simulated-{name}-{index}") for index in range(group.gpus))
-            nodes.append(LocalNode(NodeName(name), group.gpu_type, gpus))
+            nodes.append(LocalNode(NodeName(name), group.gpu_type, gpus, group.labels))
             numbers[group.gpu_type] += 1
     return Fleet(tuple(nodes))
 

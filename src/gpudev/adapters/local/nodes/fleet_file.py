@@ -4,13 +4,14 @@
 type = "a100"      # a type of the catalogue
 count = 2          # how many such nodes; 1 if left out
 gpus = 8           # GPUs of each; as the catalogue says if left out
+labels = { nsight = "true" }   # labels of each; none if left out
 """
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from gpudev.domain.errors import Invalid
 
 MAX_NODES = 100
 MAX_GPUS_PER_NODE = 64
-_KEYS = ("type", "count", "gpus")
+_KEYS = ("type", "count", "gpus", "labels")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,7 @@ class NodeGroup:
     gpu_type: str
     nodes: int
     gpus: int
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_fleet_file(path: Path, base: Catalogue) -> tuple[NodeGroup, ...]:
@@ -68,7 +70,14 @@ def _read_group(place: _Place, table: object, base: Catalogue) -> NodeGroup:
         gpu_type.name,
         nodes=_read_number(place, table, "count", default=1, highest=MAX_NODES),
         gpus=_read_gpus(place, table, gpu_type),
+        labels=_read_labels(place, table.get("labels", {})),
     )
+
+
+def _read_labels(place: _Place, value: object) -> dict[str, str]:
+    if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
+        raise place.refuse(f"labels = {value!r} are not labels.", 'Use for example { nsight = "true" }.')
+    return dict(value)
 
 
 def _read_type(place: _Place, value: Any, base: Catalogue) -> GpuType:

@@ -23,9 +23,10 @@ WITH placed AS (
     WHERE reservations.reservation_id = p.reservation_id AND status = 'queued'
     RETURNING reservations.*, p.likely_at
 ), kept AS (
-    INSERT INTO forecasts (reservation_id, gpu_type, slots, asked_at, promised_at, likely_from, likely_at, likely_to)
+    INSERT INTO forecasts (reservation_id, gpu_type, slots, asked_at, promised_at, likely_from, likely_at, likely_to,
+                           length)
     SELECT reservation_id, gpu_type, greatest(1, gpu_count), created_at, estimated_start_at, likely_from, likely_at,
-           likely_to
+           likely_to, duration
     FROM placed WHERE estimated_start_at IS NOT NULL AND start_at IS NULL
     ON CONFLICT (reservation_id) DO NOTHING
 )
@@ -45,9 +46,15 @@ SELECT r.reservation_id
 FROM reservations r JOIN disks d USING (disk_id)
 WHERE r.gpu_type = $1 AND r.status IN ('pending', 'queued') AND d.state <> 'available';
 
+-- name: list_disk_zones
+SELECT r.reservation_id, d.zone
+FROM reservations r JOIN disks d USING (disk_id)
+WHERE r.gpu_type = $1 AND r.status IN ('pending', 'queued') AND d.zone <> '';
+
 -- name: take_disk
 WITH taken AS (
-    UPDATE disks SET state = 'attaching', reservation_id = $2, version = version + 1, next_turn_at = $3
+    UPDATE disks SET state = 'attaching', reservation_id = $2, version = version + 1, next_turn_at = $3,
+        home_listing = NULL, home_used_bytes = NULL
     WHERE disk_id = $1 AND state = 'available'
     RETURNING disk_id
 )

@@ -161,6 +161,19 @@ WITH kept AS (
 )
 UPDATE disks SET latest_snapshot_content_s3 = $3 FROM kept WHERE disks.disk_id = kept.disk_id;
 
+-- name: keep_home_listing
+UPDATE disks SET home_listing = $2, home_used_bytes = $3 WHERE disk_id = $1;
+
+-- name: take_home_listing
+WITH kept AS (
+    SELECT disk_id, home_listing, home_used_bytes FROM disks
+    WHERE disk_id = $1 AND home_listing IS NOT NULL
+    FOR UPDATE
+), taken AS (
+    UPDATE disks SET home_listing = NULL, home_used_bytes = NULL FROM kept WHERE disks.disk_id = kept.disk_id
+)
+SELECT home_listing, home_used_bytes FROM kept;
+
 -- name: list_events
 SELECT number, kind, message, at FROM disk_events WHERE disk_id = $1 ORDER BY number;
 

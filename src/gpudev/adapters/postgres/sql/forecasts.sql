@@ -1,14 +1,25 @@
 -- How long those waited who have started, as a part of what they were promised at first. The bounds of the
--- buckets come from whoever asks.
+-- buckets come from whoever asks. The quantiles are placed so that the next one is within them as often as they say,
+-- of few samples as of many; `domain/eta.py` says the same.
 -- name: list_habits
-SELECT slots, width_bucket(extract(epoch FROM promised_at - asked_at)::float8, $2::float8[]) AS bucket,
-       percentile_cont(ARRAY[0.1, 0.5, 0.9]) WITHIN GROUP (
-           ORDER BY greatest(0, extract(epoch FROM started_at - asked_at)::float8)
-                    / extract(epoch FROM promised_at - asked_at)::float8) AS ratios
-FROM forecasts
-WHERE gpu_type = $1 AND started_at >= $3 AND promised_at > asked_at
-GROUP BY slots, bucket
-HAVING count(*) >= $4;
+WITH waits AS (
+    SELECT slots, width_bucket(extract(epoch FROM promised_at - asked_at)::float8, $2::float8[]) AS bucket,
+           (SELECT count(*) FROM unnest($5::interval[]) AS bound WHERE length > bound)::integer AS length_class,
+           greatest(0, extract(epoch FROM started_at - asked_at)::float8)
+               / extract(epoch FROM promised_at - asked_at)::float8 AS ratio
+    FROM forecasts
+    WHERE gpu_type = $1 AND started_at >= $3 AND promised_at > asked_at
+), kinds AS (
+    SELECT * FROM waits UNION ALL SELECT slots, bucket, $6::integer, ratio FROM waits
+), counted AS (
+    SELECT *, count(*) OVER (PARTITION BY slots, bucket, length_class) AS n FROM kinds
+)
+SELECT slots, bucket, length_class,
+       percentile_cont(ARRAY[(0.1 * (n + 1) - 1) / (n - 1), 0.5, (0.9 * (n + 1) - 1) / (n - 1)]::float8[])
+           WITHIN GROUP (ORDER BY ratio) AS ratios
+FROM counted
+WHERE n >= $4
+GROUP BY slots, bucket, length_class, n;
 
 -- A promise is kept by whoever starts within the step that it names.
 -- name: measure_accuracy
@@ -29,3 +40,25 @@ SELECT rooms FROM gpu_types WHERE gpu_type = $1;
 
 -- name: set_rooms
 UPDATE gpu_types SET rooms = $2 WHERE gpu_type = $1 AND rooms IS DISTINCT FROM $2;
+
+-- GPU-hours, each counted half as much for every half-life that has passed since: the integral of that over the
+-- time of each reservation. `domain/fair_share.py` says the same.
+-- name: list_use
+SELECT user_id,
+       sum(greatest(1, gpu_count) * ($3::float8 / 3600 / ln(2))
+           * (power(2, least(0, extract(epoch FROM coalesce(reservation_ended, $2) - $2)::float8) / $3)
+              - power(2, extract(epoch FROM launched_at - $2)::float8 / $3)))::float8 AS gpu_hours
+FROM reservations
+WHERE gpu_type = $1 AND launched_at IS NOT NULL AND coalesce(reservation_ended, $2) >= $4::timestamptz
+GROUP BY user_id;
+
+-- What was asked for and is over: given back early, extended, or not waited for.
+-- name: list_submissions
+SELECT created_at AS at, 'user-' || user_id AS "user", greatest(1, gpu_count / node_count) AS gpus,
+       duration AS length, node_count AS nodes,
+       CASE WHEN reservation_ended < expires_at THEN reservation_ended - launched_at END AS used,
+       coalesce(greatest(interval '0', expires_at - launched_at - duration), interval '0') AS extends,
+       CASE WHEN launched_at IS NULL THEN reservation_ended - created_at END AS gives_up
+FROM reservations
+WHERE gpu_type = $1 AND created_at >= $2 AND reservation_ended IS NOT NULL
+ORDER BY created_at, reservation_id;

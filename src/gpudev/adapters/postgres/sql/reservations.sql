@@ -1,3 +1,19 @@
+-- Requests of one user are counted one after the other, so that two at once do not both find room in a quota.
+-- name: lock_quota
+SELECT pg_advisory_xact_lock(hashtext('gpu-dev quota'), $1::integer);
+
+-- What a user has of a type: requests that wait, and the hours that are reserved or were used since then.
+-- name: read_use
+SELECT count(*) FILTER (WHERE status IN ('pending', 'queued')) AS waiting,
+       (coalesce(sum(greatest(1, gpu_count) * extract(epoch FROM
+            CASE WHEN status IN ('pending', 'queued', 'preparing') THEN duration
+            ELSE coalesce(reservation_ended, expires_at) - greatest(launched_at, $3) END)), 0) / 3600)::float8
+           AS gpu_hours,
+       coalesce(bool_or(reservation_id = $4), false) AS is_repeat
+FROM reservations
+WHERE user_id = $1 AND gpu_type = $2
+  AND (status IN ('pending', 'queued', 'preparing', 'active') OR reservation_ended > $3::timestamptz);
+
 -- Admission hears of it first: it is what moves a new request, and signals arrive in this order.
 -- The disk is made if there is none of that name; its new version makes every decision stale that was made
 -- before it had been asked for. One that is only wished for is done without where a live reservation has it.
@@ -17,10 +33,10 @@ WITH wanted AS (
     INSERT INTO reservations (reservation_id, user_id, name, gpu_type, gpu_count, duration, env_vars,
                               ssh_public_keys, cli_version, created_at, status, detail, last_updated,
                               next_turn_at, event_count, github_user, warning, node_count, image, disk_id,
-                              disk_name, start_at)
+                              disk_name, start_at, node_labels)
     SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'pending', $11, $10, $10, 1, $12,
            CASE WHEN $18 IS NOT NULL AND w.disk_id IS NULL THEN concat_ws(' ', nullif($13, ''), $20) ELSE $13 END,
-           $15, $16, w.disk_id, coalesce(w.name, ''), $21::timestamptz
+           $15, $16, w.disk_id, coalesce(w.name, ''), $21::timestamptz, $22::jsonb
     FROM (SELECT) one LEFT JOIN wanted w ON true
     RETURNING reservation_id, gpu_type, disk_id, disk_name, warning
 ), told AS (
@@ -163,6 +179,11 @@ ORDER BY number;
 
 -- name: list_active
 SELECT * FROM reservation_rows WHERE status = 'active' AND cleaned_at IS NULL ORDER BY reservation_id;
+
+-- name: list_connectable
+SELECT reservation_id
+FROM reservations JOIN api_users USING (user_id)
+WHERE reservation_id = ANY ($1::uuid[]) AND reservations.status = 'active' AND api_users.is_active;
 
 -- name: wake
 SELECT pg_notify('gpu_dev_turn', $1);

@@ -1,0 +1,1 @@
+"""Disks in a cluster: claims of a StorageClass as volumes, and VolumeSnapshots of them."""

@@ -1,0 +1,37 @@
+"""How good the forecasts of the queue were, for Prometheus."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import asdict, dataclass
+
+from gpudev.app.preview import Preview
+from gpudev.domain.errors import StoreUnavailable
+from gpudev.ports.store import Health
+from gpudev.telemetry import FORECASTS
+
+_EVERY_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class ShowForecastFigures:
+    preview: Preview
+    health: Health
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            # What was measured before is as good as new: it is about four weeks.
+            with contextlib.suppress(StoreUnavailable):
+                await self.health.check()
+                await self.show()
+            await asyncio.sleep(_EVERY_SECONDS)
+
+    async def show(self) -> None:
+        for measured in await self.preview.measure_accuracy():
+            figures = asdict(measured)
+            gpu_type = figures.pop("gpu_type")
+            for name, value in figures.items():
+                if value is not None:
+                    FORECASTS.labels(gpu_type, name).set(value)

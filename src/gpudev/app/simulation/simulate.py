@@ -1,0 +1,52 @@
+"""Replay one trace through the kept plan and through plain first come, first served."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from gpudev.app.simulation.fifo import FifoQueue
+from gpudev.app.simulation.findings import Findings, find_out
+from gpudev.app.simulation.planned import PlannedQueue
+from gpudev.app.simulation.queues import Queue
+from gpudev.app.simulation.trace import Trace
+from gpudev.domain.errors import Invalid
+from gpudev.domain.expiry import TimePolicy
+from gpudev.domain.names import NodeName
+from gpudev.domain.sharing import ALIKE, SharingPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What a trace is replayed on."""
+
+    nodes: int
+    gpus_per_node: int = 8
+    gpu_type: str = ""
+    policy: TimePolicy = field(default_factory=TimePolicy)
+    sharing: SharingPolicy = ALIKE
+
+    @property
+    def fleet(self) -> dict[NodeName, int]:
+        return {NodeName(f"node-{number:03}"): self.gpus_per_node for number in range(self.nodes)}
+
+
+def simulate(scene: Scene, trace: Trace) -> tuple[Findings, ...]:
+    """What came of it with the plan, and with nothing but an order."""
+    if not trace:
+        raise Invalid(
+            "Nobody asked for anything in that time.", hint="Choose other weeks.", code="empty_trace"
+        )
+    fitting = tuple(one for one in trace if one.gpus <= scene.gpus_per_node and one.nodes <= scene.nodes)
+    if not fitting:
+        raise Invalid(
+            f"No request fits {scene.nodes} nodes of {scene.gpus_per_node} GPUs.",
+            hint="Choose larger ones with --nodes and --gpus-per-node.",
+            code="empty_trace",
+        )
+    users = frozenset(one.user for one in fitting)
+    queues: dict[str, Queue] = {
+        "plan": PlannedQueue(scene.fleet, scene.policy, scene.sharing, scene.gpu_type, users),
+        "fifo": FifoQueue(scene.fleet, scene.policy),
+    }
+    slots = scene.nodes * scene.gpus_per_node
+    return tuple(find_out(name, queue.replay(fitting), slots) for name, queue in queues.items())

@@ -201,9 +201,11 @@ class ClusterRules:
         assert (await client.run("cat ~/file")).out == "kept\n"
 
     async def test_changes_are_told_to_every_listener(self, backend: Backend, cluster: Cluster) -> None:
+        """A server that comes or goes, and room that came back."""
         listeners = [cluster.changes(), cluster.changes()]
         spec = backend.make_spec()
-        await cluster.create_server(spec)
+        server = await create_ready(cluster, spec)
+        await cluster.delete_server(spec.reservation_id, server.uid)
         expected = {ServerChanged(spec.reservation_id), CapacityChanged(spec.gpu_type)}
         async with asyncio.timeout(PATIENCE_SECONDS):
             for listener in listeners:

@@ -7,7 +7,7 @@ import signal
 
 import pytest
 
-# What started the tests must not decide them: a shell in the background ignores Ctrl-C, `nohup` ignores hang-ups, and
+# What started the tests must not decide them: a shell in the background ignores Ctrl-C, `nohup` hang-ups, and
 # children inherit that; `CI` and `NO_COLOR` change what the programs under test write.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)

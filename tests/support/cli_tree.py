@@ -28,6 +28,7 @@ EXAMPLES: dict[str, str] = {
     "wait": "ID",
     "cp": "ID:results .",
     "open": "vscode ID",
+    "ssh-proxy": "ID",
     "disk list": "",
     "disk show": "ID",
     "disk create": "work",
@@ -71,6 +72,8 @@ WITHOUT_A_SERVER = (
     "server expire",
     "server availability",
     "server migrate",
+    "server ssh-proxy",
+    "admin simulate",
 )
 """They ask no server, or are one; `setup` asks it what `doctor` asks."""
 

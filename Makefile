@@ -21,10 +21,10 @@ down: install
 	$(BIN)/gpu-dev down $(ARGS)
 
 test: install
-	$(BIN)/python -m pytest -m "not long" -n 2 --dist loadgroup $(ARGS)
+	$(BIN)/python -m pytest -m "not long" -n 2 --dist loadfile $(ARGS)
 
 test-long: install
-	$(BIN)/python -m pytest -m long $(ARGS)
+	$(BIN)/python -m pytest -m long -n 2 --dist worksteal $(ARGS)
 
 test-chaos: install
 	$(BIN)/python -m pytest tests/chaos $(ARGS)

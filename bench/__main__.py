@@ -10,7 +10,18 @@ import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from bench import api, claim, cli, disks, kubernetes, kubernetes_scale, scheduler, simulation
+from bench import (
+    api,
+    claim,
+    cli,
+    disks,
+    failover,
+    kubernetes,
+    kubernetes_scale,
+    proxy,
+    scheduler,
+    simulation,
+)
 from bench.page import PAGE, Section, describe_conditions, write_section
 
 BENCHMARKS: dict[str, Callable[[bool], Section]] = {
@@ -18,12 +29,14 @@ BENCHMARKS: dict[str, Callable[[bool], Section]] = {
     "claim": claim.measure,
     "cli": cli.measure,
     "disks": disks.measure,
+    "failover": failover.measure,
     "kubernetes": kubernetes.measure,
     "kubernetes-scale": kubernetes_scale.measure,
+    "proxy": proxy.measure,
     "scheduler": scheduler.measure,
     "simulation": simulation.measure,
 }
-WITHOUT_A_CLUSTER = ("api", "claim", "cli", "disks", "scheduler", "simulation")
+WITHOUT_A_CLUSTER = ("api", "claim", "cli", "disks", "proxy", "scheduler", "simulation")
 """Those that run if none is named."""
 
 

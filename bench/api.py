@@ -33,10 +33,10 @@ WORKERS = (1, 2)
 def measure(quick: bool = False) -> Section:  # noqa: FBT001, FBT002 - one switch, the same for every benchmark
     effort = Effort(rounds=2, seconds=0.5) if quick else Effort()
     parts = [introduce(effort, JOBS)]
-    with TemporaryDirectory(prefix="gpu-dev-bench-") as folder, _running_postgres(Path(folder)) as dsn:
+    with TemporaryDirectory(prefix="gpu-dev-bench-") as folder, running_postgres(Path(folder)) as dsn:
         data = asyncio.run(fill(dsn))
         for workers in WORKERS:
-            with _running_api(dsn, workers) as address:
+            with running_api(dsn, workers) as address:
                 parts.append(report(workers, _measure_workers(address, data, effort)))
     return Section(TITLE, COMMAND, "\n\n".join(parts))
 
@@ -83,7 +83,7 @@ def _orders(address: tuple[str, int], data: Data, effort: Effort) -> Iterator[tu
 
 
 @contextmanager
-def _running_postgres(folder: Path) -> Iterator[str]:
+def running_postgres(folder: Path) -> Iterator[str]:
     server = EmbeddedPostgres(folder / "postgres")
     asyncio.run(server.start())
     try:
@@ -93,7 +93,7 @@ def _running_postgres(folder: Path) -> Iterator[str]:
 
 
 @contextmanager
-def _running_api(dsn: str, workers: int) -> Iterator[tuple[str, int]]:
+def running_api(dsn: str, workers: int) -> Iterator[tuple[str, int]]:
     """So many workers on one socket, as `gpu-dev server api` has them, with the floors in each."""
     with ExitStack() as stack:
         listener = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=2048))

@@ -7,9 +7,10 @@ import signal
 
 import pytest
 
-# What started the tests must not decide them: a shell in the background ignores Ctrl-C, and its children
-# inherit that; `CI` and `NO_COLOR` change what the programs under test write.
+# What started the tests must not decide them: a shell in the background ignores Ctrl-C, `nohup` hang-ups, and
+# children inherit that; `CI` and `NO_COLOR` change what the programs under test write.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 for _name in ("CI", "NO_COLOR", "GPU_DEV_API_URL", "GPU_DEV_STATE_DIR", "GPU_DEV_DATABASE_URL"):
     os.environ.pop(_name, None)
 

@@ -134,6 +134,7 @@ module "edge" {
   prefix                 = var.prefix
   domain                 = var.domain
   load_balancer_hostname = module.platform.load_balancer_hostname
+  ssh_proxy_hostname     = module.platform.ssh_proxy_hostname
 }
 
 module "monitoring" {

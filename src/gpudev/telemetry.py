@@ -33,6 +33,26 @@ DISK_RECONCILIATION_TIME = Gauge(
     multiprocess_mode="mostrecent",
 )
 
+GPUS = Gauge(
+    "gpu_dev_gpus", "GPUs by type, all and free ones.", ["gpu_type", "state"], multiprocess_mode="mostrecent"
+)
+QUEUED_REQUESTS = Gauge(
+    "gpu_dev_queued_requests", "Requests that wait, by type.", ["gpu_type"], multiprocess_mode="mostrecent"
+)
+QUEUED_GPUS = Gauge(
+    "gpu_dev_queued_gpus", "GPUs that are waited for, by type.", ["gpu_type"], multiprocess_mode="mostrecent"
+)
+RESERVATIONS = Gauge(
+    "gpu_dev_reservations", "Live reservations by status.", ["status"], multiprocess_mode="mostrecent"
+)
+RESERVED_GPUS = Gauge(
+    "gpu_dev_reserved_gpus", "GPUs of live reservations.", ["status"], multiprocess_mode="mostrecent"
+)
+TUNNELS = Gauge("gpu_dev_ssh_tunnels", "Open tunnels of the SSH proxy.", multiprocess_mode="livesum")
+TUNNEL_REQUESTS = Counter("gpu_dev_ssh_tunnel_requests_total", "Requests for a tunnel by answer.", ["status"])
+TUNNEL_ENDS = Counter("gpu_dev_ssh_tunnel_ends_total", "Ends of tunnels by reason.", ["reason"])
+TUNNEL_BYTES = Counter("gpu_dev_ssh_tunnel_bytes_total", "Bytes through tunnels.", ["direction"])
+
 
 def configure_logging(level: str) -> None:
     """JSON on standard error: a constant event, data as keys, never a secret."""

@@ -18,8 +18,6 @@ from tests.support.client_0_3 import Client03, Wish
 from tests.support.github import FakeGitHub, running_github
 from tests.support.machine import Machine, running_machine, wait_for
 
-pytestmark = pytest.mark.xdist_group("one-machine")
-
 
 @pytest.fixture(scope="module")
 def github() -> Iterator[FakeGitHub]:

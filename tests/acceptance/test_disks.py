@@ -13,8 +13,6 @@ from gpudev.wire.jobs import SubmitRequest
 from tests.support.machine import Machine, running_machine, wait_for
 from tests.support.reservations import PUBLIC_KEY
 
-pytestmark = pytest.mark.xdist_group("one-machine-disks")
-
 WORDS = "every byte of it"
 
 

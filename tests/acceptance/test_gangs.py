@@ -14,8 +14,6 @@ import pytest
 from gpudev.adapters.local.records import Records
 from tests.support.machine import Machine, running_machine, wait_for
 
-pytestmark = pytest.mark.xdist_group("gangs")
-
 FLEET = '[[nodes]]\ntype = "a100"\ncount = 2\ngpus = 2\n'
 GANG = ("-t", "a100", "-g", "4", "--distributed", "-H", "1")
 EVERY_HOST = "for host in $(echo $MULTINODE_HOSTS | tr , ' '); do ssh $host 'echo $NODE_RANK'; done"

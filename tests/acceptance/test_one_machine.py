@@ -15,8 +15,6 @@ from gpudev.wire.jobs import SubmitRequest
 from tests.support.machine import Machine, running_machine, wait_for
 from tests.support.reservations import PUBLIC_KEY
 
-pytestmark = pytest.mark.xdist_group("one-machine")
-
 
 @pytest.fixture(scope="module")
 def machine() -> Iterator[Machine]:
@@ -97,7 +95,7 @@ def test_when_all_gpus_are_taken_the_next_waits_and_then_starts_by_itself(machin
     job = wait_for(lambda: (found := machine.show(waiting)).get("queue_position") and found, "a position")
     assert (job["status"], job["queue_position"], job["reason"]) == ("queued", 1, "waiting_for_capacity")
     assert holders[0][:8] in job["current_detailed_status"]
-    assert 118 <= job["estimated_wait_minutes"] <= 123
+    assert 118 <= job["estimated_wait_minutes"] <= 128  # The plan has steps of five minutes.
     assert machine.show(behind)["queue_position"] == 2
     machine.run("cancel", holders[1], "--yes")
     for reservation in (waiting, behind):

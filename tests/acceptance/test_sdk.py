@@ -14,8 +14,6 @@ import gpudev
 from gpudev.client.session import Client
 from tests.support.machine import Machine, running_machine, wait_for
 
-pytestmark = pytest.mark.xdist_group("sdk")
-
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "sdk.md"
 EXAMPLES = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
 FLEET = '[[nodes]]\ntype = "h100"\ncount = 2\ngpus = 4\n'

@@ -15,8 +15,6 @@ import pytest
 from tests.support.machine import Machine, running_machine, wait_for
 from tests.support.submitting import submitting
 
-pytestmark = pytest.mark.xdist_group("submit")
-
 FLEET = '[[nodes]]\ntype = "h100"\ncount = 2\ngpus = 2\n'
 GPU_DEV = Path(sys.executable).with_name("gpu-dev")
 

@@ -51,7 +51,6 @@ def list_warnings(machine: Machine, reservation: str) -> list[str]:
     return machine.ssh(reservation, "ls | grep ^WARN").stdout.split()
 
 
-@pytest.mark.xdist_group("machine")
 def test_a_warning_is_seen_extended_away_and_seen_again(machine: Machine) -> None:
     reservation = machine.reserve("--hours", SHORTEST_WITH_A_WARNING)
     terminal = OpenTerminal(machine, reservation)
@@ -75,7 +74,6 @@ def test_a_warning_is_seen_extended_away_and_seen_again(machine: Machine) -> Non
         terminal.close()
 
 
-@pytest.mark.xdist_group("machine")
 def test_more_than_is_left_is_refused_with_what_is_left(machine: Machine) -> None:
     reservation = machine.reserve("--hours", "1")
     refused = machine.run("extend", reservation, "48", check=False)

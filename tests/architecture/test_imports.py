@@ -43,6 +43,8 @@ RULES = {
     "adapters.github": server_rule("domain ports", "asyncssh"),
     "wire": rule(""),
     "api": server_rule("app domain ports wire", "fastapi orjson pydantic starlette"),
+    # It speaks the contract of the API: the same errors, the same trust in proxies.
+    "proxy": server_rule("api app domain ports wire", "starlette websockets"),
     "web": server_rule("app domain ports wire", "fastapi jinja2 starlette"),
     "client": rule("wire", "botocore"),
     "cli": rule("client wire", "click"),

@@ -15,7 +15,7 @@ from gpudev.client.ssh_keys import collect_public_keys
 from gpudev.wire.jobs import SubmitRequest
 from tests.support.machine import Machine, running_machine, wait_for
 
-pytestmark = [pytest.mark.xdist_group("gangs"), pytest.mark.long]
+pytestmark = pytest.mark.long
 
 KEY = "a gang"
 

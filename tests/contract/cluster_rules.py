@@ -200,10 +200,23 @@ class ClusterRules:
         assert (after.uid, after.address, after.host_keys) == (before.uid, before.address, before.host_keys)
         assert (await client.run("cat ~/file")).out == "kept\n"
 
+    async def test_a_look_at_what_is_being_made_does_not_end_it(
+        self, backend: Backend, cluster: Cluster
+    ) -> None:
+        spec = backend.make_spec()
+        making = asyncio.create_task(cluster.create_server(spec))
+        while not making.done():
+            await cluster.find_server(spec.reservation_id)
+            await asyncio.sleep(0)
+        await making
+        assert (await wait_ready(cluster, spec.reservation_id)).reservation_id == spec.reservation_id
+
     async def test_changes_are_told_to_every_listener(self, backend: Backend, cluster: Cluster) -> None:
+        """A server that comes or goes, and room that came back."""
         listeners = [cluster.changes(), cluster.changes()]
         spec = backend.make_spec()
-        await cluster.create_server(spec)
+        server = await create_ready(cluster, spec)
+        await cluster.delete_server(spec.reservation_id, server.uid)
         expected = {ServerChanged(spec.reservation_id), CapacityChanged(spec.gpu_type)}
         async with asyncio.timeout(PATIENCE_SECONDS):
             for listener in listeners:

@@ -12,40 +12,12 @@ import pytest
 from gpudev.adapters.postgres.migrate import migrate
 from tests.support.infra.chart import render
 from tests.support.infra.postgres import PASSWORDS, SCRIPTS, Server
+from tests.support.infra.replication import DEADLINE_SECONDS, connect, start_both, until
 
 pytestmark = pytest.mark.anyio
 
-DEADLINE_SECONDS = 60
 WAITS_FOR_A_REPLICA = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 Pair = tuple[Server, Server]
-
-
-async def connect(server: Server) -> asyncpg.Connection[asyncpg.Record]:
-    """As the control plane does, as soon as the server answers."""
-    async with asyncio.timeout(DEADLINE_SECONDS):
-        while True:
-            try:
-                return await asyncpg.connect(server.dsn, password=PASSWORDS["POSTGRES_PASSWORD"])
-            except (OSError, asyncpg.CannotConnectNowError):
-                assert server.process is not None
-                assert server.process.poll() is None, server.log
-                await asyncio.sleep(0.05)
-
-
-async def until(connection: asyncpg.Connection[asyncpg.Record], question: str) -> None:
-    async with asyncio.timeout(DEADLINE_SECONDS):
-        while not await connection.fetchval(question):  # noqa: ASYNC110 - it cannot tell us
-            await asyncio.sleep(0.02)
-
-
-async def start_both(primary: Server, replica: Server) -> asyncpg.Connection[asyncpg.Record]:
-    primary.start()
-    connection = await connect(primary)
-    replica.start()
-    async with asyncio.timeout(DEADLINE_SECONDS):
-        # Any write will do: it is acknowledged when the replica follows.
-        await connection.execute("COMMENT ON DATABASE gpudev IS 'both run'")
-    return connection
 
 
 async def test_our_role_is_no_superuser_and_can_have_the_whole_schema(servers: Pair) -> None:

@@ -18,6 +18,7 @@ AWS = render("aws", ("registryCaches.ghcr.username=ada", "registryCaches.ghcr.to
         ("postgres-replica", "ClusterIP", 5432),
         ("api-service", "ClusterIP", 80),
         ("api-service-public", "LoadBalancer", 80),
+        ("ssh-proxy", "LoadBalancer", 80),
         ("registry-ghcr", "LoadBalancer", 5000),
         ("registry-dockerhub", "LoadBalancer", 5000),
     ],
@@ -33,6 +34,7 @@ def test_service(name: str, kind: str, port: int) -> None:
     [
         ("Deployment/api-service", "api-service"),
         ("Deployment/job-processor", "job-processor"),
+        ("Deployment/ssh-proxy", "ssh-proxy"),
         ("StatefulSet/postgres-primary", "postgres"),
         ("StatefulSet/postgres-replica", "postgres"),
         ("Deployment/registry-ghcr", "registry-cache"),
@@ -101,5 +103,5 @@ def test_every_command_is_one_that_the_program_has(values: str) -> None:
         for container in pod.containers
         if container.get("args", [""])[0] == "server"
     }
-    assert commands == {"api", "controller", "migrate", "expire", "availability"}
+    assert commands == {"api", "controller", "ssh-proxy", "migrate", "expire", "availability"}
     assert commands <= server.command.commands.keys()

@@ -129,7 +129,7 @@ def test_service_and_budget_lead_to_pods(values: str) -> None:
             assert ports <= {port["name"] for each in pod.containers for port in each.get("ports", ())}
 
 
-@pytest.mark.parametrize("name", ["api-service", "job-processor"])
+@pytest.mark.parametrize("name", ["api-service", "job-processor", "ssh-proxy"])
 def test_two_run_and_a_drain_leaves_one(name: str) -> None:
     rendering = render("kind")
     assert rendering.get("Deployment", name)["spec"]["replicas"] == 2

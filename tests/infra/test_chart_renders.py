@@ -80,6 +80,7 @@ def test_render_is_the_one_that_was_read(values: str) -> None:
     [
         ("api.replicas=1", "/api/replicas"),
         ("controllers.replicas=0", "/controllers/replicas"),
+        ("sshProxy.url=proxy.example.org", "/sshProxy/url"),
         ("image.tag=latest", "/image/tag"),
         ("postgres.image=postgres", "/postgres/image"),
         ("postgres.image=postgres:latest", "/postgres/image"),

@@ -66,7 +66,8 @@ def test_prometheus_finds_every_pod_that_has_metrics() -> None:
     assert monitor["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
     serving = {pod.owner for pod in rendering.pods if "metrics" in {port["name"] for port in ports(pod.spec)}}
     labelled = {pod.owner for pod in rendering.pods if pod.labels.get("gpu-dev/metrics") == "true"}
-    assert serving == labelled == {"Deployment/api-service", "Deployment/job-processor"}
+    wanted = {f"Deployment/{name}" for name in ("api-service", "job-processor", "ssh-proxy")}
+    assert serving == labelled == wanted
 
 
 def ports(spec: dict[str, list[dict[str, list[dict[str, str]]]]]) -> list[dict[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -23,6 +24,11 @@ EXAMPLES: dict[str, str] = {
     "edit": "ID --extend 1",
     "keep": "ID 2h",
     "cancel": "ID",
+    "submit": "-t t4 -g 1 -H 1 true",
+    "wait": "ID",
+    "cp": "ID:results .",
+    "open": "vscode ID",
+    "ssh-proxy": "ID",
     "disk list": "",
     "disk show": "ID",
     "disk create": "work",
@@ -57,6 +63,7 @@ WITHOUT_A_SERVER = (
     "config set",
     "config unset",
     "config environment",
+    "config ssh-include",
     "completion",
     "up",
     "down",
@@ -65,6 +72,8 @@ WITHOUT_A_SERVER = (
     "server expire",
     "server availability",
     "server migrate",
+    "server ssh-proxy",
+    "admin simulate",
 )
 """They ask no server, or are one; `setup` asks it what `doctor` asks."""
 
@@ -82,14 +91,15 @@ class Leaf:
 
     @property
     def takes_id(self) -> bool:
-        return ID in self.example.split()
+        return any(word.partition(":")[0] == ID for word in self.example.split())
 
     @property
     def takes_reservation(self) -> bool:
         return self.takes_id and " " not in self.path
 
     def words(self, thing: str = "nosuch") -> list[str]:
-        return [*self.path.split(), *(thing if word == ID else word for word in self.example.split())]
+        typed = (re.sub(rf"^{ID}(?=:|$)", thing, word) for word in self.example.split())
+        return [*self.path.split(), *typed]
 
 
 def list_leaves() -> list[Leaf]:

@@ -19,6 +19,7 @@ from gpudev.domain.errors import ClusterUnavailable
 from gpudev.domain.idle import Signal, Usage
 from gpudev.domain.names import NodeName, ReservationId
 from gpudev.domain.notices import Notice
+from gpudev.domain.plans.orphans import Leftover
 from gpudev.domain.server import ObservedMember, ObservedServer, ServerPhase, ServerSpec, SshAddress
 from gpudev.ports.cluster import ClusterChange, Snapshot
 
@@ -37,6 +38,9 @@ class SimulatedCluster:
     """Servers that have come since somebody last asked."""
     has_room_changed: bool = True
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
+
+    def list_leftovers(self) -> tuple[Leftover, ...]:
+        return ()
 
     def snapshot(self) -> Snapshot:
         self._check()

@@ -57,6 +57,10 @@ def install(app: FastAPI) -> None:
 async def _answer_known(_request: Request, error: Exception) -> Response:
     if not isinstance(error, errors.GpuDevError):
         raise error
+    return answer_of(error)
+
+
+def answer_of(error: errors.GpuDevError) -> Response:
     status = status_of(error)
     headers = {}
     if isinstance(error, errors.Unavailable | errors.TooManyRequests):

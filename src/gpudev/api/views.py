@@ -56,6 +56,7 @@ def job_detail(reservation: Reservation, app: Application, now: datetime) -> dic
         node_port=address.port if address else None,
         ssh_command=address.command if address else None,
         ssh_host_keys=_known_hosts(address, reservation.host_keys) if address else None,
+        ssh_proxy_url=app.ssh_proxy_url if address else None,
         nodes=_job_nodes(reservation) if reservation.node_count > 1 else None,
         queue_position=reservation.queue_position if is_waiting else None,
         estimated_wait_minutes=_minutes_until(waits_until, now),

@@ -9,6 +9,7 @@ from gpudev.app.admin import Admin
 from gpudev.app.admit import Admit
 from gpudev.app.aws_login import AwsLogin
 from gpudev.app.cancel import Cancel
+from gpudev.app.cluster_figures import ShowClusterFigures
 from gpudev.app.disk_figures import ShowDiskFigures
 from gpudev.app.disks import OwnDisks
 from gpudev.app.extend import Extend
@@ -54,6 +55,7 @@ class Application:
     reconcile_disks: ReconcileDisks
     disk_figures: ShowDiskFigures
     forecast_figures: ShowForecastFigures
+    cluster_figures: ShowClusterFigures
     list_jobs: ListJobs
     authenticate: Authenticate
     admit: Admit
@@ -82,5 +84,7 @@ class Application:
     """Whose word on where a request came from is taken."""
     backend_fields: frozenset[str] = frozenset()
     """Fields of a submit that not every kind of cluster can do, and this one can."""
+    ssh_proxy_url: str | None = None
+    """By which clients reach dev servers; None: at their own addresses."""
     notices: tuple[str, ...] = ()
     """What users should know of this cluster."""

@@ -19,6 +19,7 @@ from gpudev.api.service import make_service
 from gpudev.app.admin import Admin
 from gpudev.app.application import Application
 from gpudev.app.cancel import Cancel
+from gpudev.app.cluster_figures import ShowClusterFigures
 from gpudev.app.disk_figures import ShowDiskFigures
 from gpudev.app.disks import OwnDisks
 from gpudev.app.extend import Extend
@@ -114,6 +115,7 @@ def make_application(settings: Settings, stores: Stores) -> Application:
         reconcile_disks=make_reconciliation(settings, stores, read_volumes(settings, clock)),
         disk_figures=ShowDiskFigures(stores.disk_ledger, stores.health),
         forecast_figures=ShowForecastFigures(preview, stores.health),
+        cluster_figures=ShowClusterFigures(stores.gpu_types, stores.reservations, stores.health),
         find=Find(stores.reservations, stores.audit, admit),
         find_operation=FindOperation(stores.operations),
         cancel=Cancel(stores.operations, clock),
@@ -146,6 +148,7 @@ def make_application(settings: Settings, stores: Stores) -> Application:
         clock=clock,
         simulated_types=_find_simulated_types(settings),
         trusted_proxies=settings.access.proxies,
+        ssh_proxy_url=settings.ssh_proxy.url or None,
         notices=_make_notices(settings),
         backend_fields=frozenset({"image"}) if uses_kubernetes(settings) else frozenset(),
     )

@@ -101,6 +101,8 @@ class ControlPlane:
         bury = partial(forget_process, folder=metrics)
         self._controller = Supervisor(_program("controller", state, environment), bury)
         self._api = Supervisor(_program("api", state, environment, listener.fileno()), bury)
+        proxy = Supervisor(_program("ssh-proxy", state, environment), bury)
+        self._ssh_proxy = proxy if settings.ssh_proxy.port else None
 
     @property
     def api_url(self) -> str:
@@ -108,7 +110,8 @@ class ControlPlane:
 
     async def start(self) -> Ready:
         """All at once: the API and the controller bear a database that is not there yet."""
-        await _all_of(self._controller.start(), self._api.start(), self._start_database())
+        proxies = [self._ssh_proxy.start()] if self._ssh_proxy else []
+        await _all_of(self._controller.start(), self._api.start(), self._start_database(), *proxies)
         return Ready(
             api_url=self.api_url,
             metrics_url=f"http://{self._host}:{self._metrics_port}/metrics",
@@ -132,6 +135,7 @@ class ControlPlane:
         """Until interrupted. That something cannot be kept running at all ends everything, with its words."""
         async with asyncio.TaskGroup() as group:
             upkeep = [self._controller.keep_running(), self._api.keep_running()]
+            upkeep += [self._ssh_proxy.keep_running()] if self._ssh_proxy else []
             upkeep += [self._postgres.supervise()] if self._postgres else []
             tasks = [group.create_task(keeping) for keeping in upkeep]
             await interrupted().wait()
@@ -139,6 +143,8 @@ class ControlPlane:
                 task.cancel()
 
     async def stop(self) -> None:
+        if self._ssh_proxy:
+            await self._ssh_proxy.stop()
         await self._api.stop()
         await self._controller.stop()
         if self._postgres:
@@ -167,6 +173,7 @@ class ControlPlane:
             "GPU_DEV_API_PORT": str(self._port),
             "GPU_DEV_API_FD": str(listener.fileno()),
             "GPU_DEV_METRICS_PORT": str(self._metrics_port),
+            "GPU_DEV_SSH_PROXY_URL": self._settings.ssh_proxy.public_url,
             "PROMETHEUS_MULTIPROC_DIR": str(metrics),
         }
 

@@ -43,6 +43,7 @@ COMMANDS = {
     "completion": Entry("gpudev.cli.commands.completion", "Complete commands, ids, types and disks by Tab."),
     "login": Entry("gpudev.cli.commands.login", "Log in again, and show as whom."),
     "whoami": Entry("gpudev.cli.commands.whoami", "Show who you are, and to which server."),
+    "ssh-proxy": Entry("gpudev.cli.commands.ssh_proxy", "Lead ssh to a dev server (for ProxyCommand)."),
     "up": Entry("gpudev.cli.commands.up", "Run gpu-dev on this machine."),
     "down": Entry("gpudev.cli.commands.down", "Stop gpu-dev on this machine."),
     "admin": Entry("gpudev.cli.commands.admin", "What admins do: users, reports, the audit log, disks."),

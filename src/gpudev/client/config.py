@@ -27,6 +27,7 @@ from gpudev.client.config_file import (
 from gpudev.client.errors import BrokenFile, Unreachable, Usage
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
+LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 CUSTOM = "custom"

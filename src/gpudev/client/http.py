@@ -11,6 +11,7 @@ first answer also tells the server's version: one that this client is too old fo
 from __future__ import annotations
 
 import contextlib
+import socket
 import threading
 import time
 import warnings
@@ -20,7 +21,7 @@ from typing import NamedTuple, Self
 from urllib.parse import urlsplit
 
 from gpudev import __version__
-from gpudev.client.config import DEFAULT_PORTS
+from gpudev.client.config import DEFAULT_PORTS, LOOPBACK_HOSTS
 from gpudev.client.errors import ClientError, Outdated, Unreachable
 from gpudev.client.interruption import stopped_by
 from gpudev.client.transport import Answer, BadAnswer, Connection, ConnectionEnded
@@ -35,8 +36,6 @@ TEMPORARY = frozenset({502, 503, 504})
 """Statuses that often pass: something on the way, or behind the server, is starting."""
 TOO_MANY_REQUESTS = 429
 BAD_REQUEST = 400
-
-LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class Request(NamedTuple):
@@ -153,6 +152,16 @@ class Http:
                 yield Stream(self, response)
         finally:
             connection.close()
+
+    def dial(self) -> socket.socket:
+        """A connection of the caller's own, for what is not HTTP once it has begun."""
+        with self.translated_errors():
+            return self._connect().release()
+
+    @property
+    def prefix(self) -> str:
+        """What the paths at this address begin with."""
+        return self._prefix
 
     def close(self) -> None:
         if self._kept is not None:

@@ -328,12 +328,16 @@ class Client:
                 _check(stream.read())
             yield stream.lines()
 
-    def _signed(self, request: Request) -> Request:
+    def authorisation(self) -> str:
+        """The header that says who we are, with the key that there is, or with a new one."""
         if self._key is None:
             self._key = self._credentials.find_key(self.target.api_url, datetime.now(UTC))
         if self._key is None:
             self.log_in()
-        headers = {**request.headers, "Authorization": f"Bearer {self._key}"}
+        return f"Bearer {self._key}"
+
+    def _signed(self, request: Request) -> Request:
+        headers = {**request.headers, "Authorization": self.authorisation()}
         return Request(request.method, request.path, request.body, headers, request.may_repeat)
 
     def _keep(self, api_key: str, expires_at: datetime) -> None:

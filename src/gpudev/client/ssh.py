@@ -10,11 +10,14 @@ that of a machine of the user's.
 from __future__ import annotations
 
 import re
+import shlex
+import sys
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from gpudev.client.config import Surroundings
+from gpudev.client.config import LOOPBACK_HOSTS, Surroundings, normalise_url
 from gpudev.client.errors import NotActive, ServerFailed
 from gpudev.client.files import write_private
 from gpudev.wire.jobs import JobDetail, JobNode
@@ -38,6 +41,9 @@ KEY_KINDS = frozenset(
 )
 """Those that a dev server accepts. Others, certificates among them, are left at home."""
 
+AT_THE_API = "/"
+"""For the address of a proxy that answers where the API does."""
+
 _HOST_WORD = re.compile(r"[A-Za-z0-9.:_-]+")
 
 
@@ -57,11 +63,14 @@ def _ranked(name: str, rank: int) -> str:
 class Host:
     """A node of a reservation, as OpenSSH is told of it."""
 
+    rank: int
     alias: str
     name: str
     address: str
     port: int
     host_keys: tuple[str, ...]
+    proxy_command: str = ""
+    """How to get there, where not directly."""
 
 
 def config_file(surroundings: Surroundings, reservation_id: str) -> Path:
@@ -76,7 +85,9 @@ def write_config(
     surroundings: Surroundings, api_url: str, job: JobDetail, identity_files: Iterable[Path]
 ) -> Path:
     """Make an active reservation a host of OpenSSH. Returns the file for `ssh -F`."""
-    hosts = list_hosts(job)
+    hosts = tuple(
+        replace(host, proxy_command=_proxy_command(job, host.rank, api_url)) for host in list_hosts(job)
+    )
     if not hosts:
         raise NotActive(
             f"Reservation {id8(job.job_id)} is {job.status}: there is nothing to connect to.",
@@ -98,6 +109,7 @@ def list_hosts(job: JobDetail) -> tuple[Host, ...]:
     nodes: Sequence[JobDetail | JobNode] = job.nodes or [job]
     return tuple(
         Host(
+            rank=rank,
             alias=host_alias(job.job_id, rank),
             name=_ranked(f"{PREFIX}{job.name}", rank),
             address=node.node_ip,
@@ -107,6 +119,33 @@ def list_hosts(job: JobDetail) -> tuple[Host, ...]:
         for rank, node in enumerate(nodes)
         if node.node_ip is not None and node.node_port is not None
     )
+
+
+def _proxy_command(job: JobDetail, rank: int, api_url: str) -> str:
+    """This very program, wherever OpenSSH is started from, with all that it needs to know."""
+    if job.ssh_proxy_url is None:
+        return ""
+    program = [sys.executable, "-P", "-m", "gpudev.cli.main", "ssh-proxy"]
+    options = ["--api-url", api_url, "--proxy-url", check_proxy_url(job.ssh_proxy_url, api_url)]
+    return shlex.join([*program, *options, "--node", str(rank), job.job_id]).replace("%", "%%")
+
+
+def check_proxy_url(proxy_url: str, api_url: str) -> str:
+    """The key goes there, so a proxy is no less protected than the API that names it."""
+    if proxy_url == AT_THE_API:
+        return api_url
+    proxy = normalise_url(proxy_url)
+    host = urlsplit(proxy).hostname
+    if not proxy.isprintable() or (_is_safe(api_url) and not _is_safe(proxy) and host not in LOOPBACK_HOSTS):
+        raise ServerFailed(
+            f"The SSH proxy {proxy!r} is not asked: your API key would go there unprotected.",
+            hint="Its address must begin with https://, as that of the API does. Tell your operator.",
+        )
+    return proxy
+
+
+def _is_safe(url: str) -> bool:
+    return url.startswith("https:")
 
 
 def delete_config(surroundings: Surroundings, reservation_id: str) -> None:
@@ -136,6 +175,7 @@ def format_host(host: Host, known_hosts: Path, identity_files: Iterable[Path]) -
         "UpdateHostKeys no",
         *(f"IdentityFile {_quoted(file)}" for file in identity_files),
         "ServerAliveInterval 30",
+        *([f"ProxyCommand {host.proxy_command}"] if host.proxy_command else []),
     ]
     return "\n    ".join([f"Host {host.alias} {host.name}", *settings]) + "\n"
 

@@ -142,6 +142,12 @@ class Connection:
             raise BadAnswer("a line of its answer has no end")
         return line
 
+    def release(self) -> socket.socket:
+        """The bare connection, of which nothing was read yet; it is the caller's from now on."""
+        self.is_open = False
+        self._file.close()
+        return self._socket
+
     def shut_down(self) -> None:
         """Whoever reads from it, in another thread, reads no more."""
         with contextlib.suppress(OSError):  # it may be closed by now

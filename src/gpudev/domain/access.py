@@ -1,11 +1,15 @@
-"""Who gets in: the SSH public keys that a dev server accepts."""
+"""Who gets in: whom the SSH proxy leads to a dev server, and the SSH public keys that the server accepts."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 
-from gpudev.domain.errors import Invalid
+from gpudev.domain.errors import Conflict, Invalid, NotFound
+from gpudev.domain.lifecycle import Status
+from gpudev.domain.names import UserId
+from gpudev.domain.reservation import Reservation
+from gpudev.domain.server import SshAddress
 
 MAX_PUBLIC_KEYS = 100
 
@@ -47,3 +51,25 @@ def check_public_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
                 code="bad_ssh_key",
             )
     return stripped
+
+
+def may_connect(reservation: Reservation, user_id: UserId) -> bool:
+    """Whether a user is led to the SSH port of a dev server at all. The server asks for a key besides."""
+    return reservation.user_id == user_id
+
+
+def choose_address(reservation: Reservation, rank: int) -> SshAddress:
+    """Where the dev server, or its part of this rank, answers on SSH."""
+    if reservation.status is not Status.ACTIVE:
+        raise Conflict(
+            f"Reservation {reservation.id8} is {reservation.status}: there is nothing to connect to.",
+            hint=f"See where it stands with: gpu-dev show {reservation.id8}",
+            code="not_active",
+        )
+    member = reservation.members[rank] if 0 <= rank < len(reservation.members) else None
+    if member is None or member.address is None:
+        raise NotFound(
+            f"Reservation {reservation.id8} has no node {rank}.",
+            hint=f"Its nodes are shown by: gpu-dev show {reservation.id8}",
+        )
+    return member.address

@@ -249,6 +249,10 @@ class Reservations(Protocol):
         """Everybody's whose servers are there."""
         ...
 
+    async def list_connectable(self, ids: Collection[ReservationId]) -> frozenset[ReservationId]:
+        """Those of them that are active and whose owner may come in."""
+        ...
+
     async def wake(self, reservation_id: ReservationId) -> None:
         """Tell every controller that this one wants its turn."""
         ...

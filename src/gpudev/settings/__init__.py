@@ -13,7 +13,7 @@ from gpudev.settings.access import AccessSettings, AwsSettings, GitHubSettings
 from gpudev.settings.clock import IdleSettings, NotifySettings, ReportSettings, TimeSettings
 from gpudev.settings.disks import DiskSettings
 from gpudev.settings.servers import ClusterSettings, KubernetesSettings, LocalSettings
-from gpudev.settings.service import ApiSettings, DatabaseSettings, ProcessSettings
+from gpudev.settings.service import ApiSettings, DatabaseSettings, ProcessSettings, SshProxySettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,7 @@ class Settings:
     cluster: ClusterSettings = field(default_factory=ClusterSettings)
     kubernetes: KubernetesSettings = field(default_factory=KubernetesSettings)
     disks: DiskSettings = field(default_factory=DiskSettings)
+    ssh_proxy: SshProxySettings = field(default_factory=SshProxySettings)
     process: ProcessSettings = field(default_factory=ProcessSettings)
 
 
@@ -50,5 +51,6 @@ GROUPS: tuple[type[BaseSettings], ...] = (
     ClusterSettings,
     KubernetesSettings,
     DiskSettings,
+    SshProxySettings,
     ProcessSettings,
 )

@@ -64,6 +64,34 @@ class ApiSettings(BaseSettings):
     """How long an API key lives, in hours."""
 
 
+class SshProxySettings(BaseSettings):
+    """The SSH proxy, by which clients reach dev servers without a port of a node being open to them."""
+
+    model_config = CONFIG
+
+    url: str = Field("", validation_alias="GPU_DEV_SSH_PROXY_URL", pattern=r"^(/|https?://[^?#@\s\"%]+)?$")
+    """Address of the proxy as clients know it; `/` is that of the API. The SSH configuration that they write
+    leads through it; empty: to the dev servers themselves."""
+    host: str = Field("127.0.0.1", validation_alias="GPU_DEV_SSH_PROXY_HOST")
+    """Address to listen on."""
+    port: int = Field(0, validation_alias="GPU_DEV_SSH_PROXY_PORT", ge=0, le=65535)
+    """Port to listen on. With one, `gpu-dev up` runs a proxy as well."""
+    tunnels_per_user: int = Field(64, validation_alias="GPU_DEV_SSH_PROXY_TUNNELS_PER_USER", ge=1)
+    """Tunnels that one user may have open at once, in each process of the proxy."""
+    idle_minutes: float = Field(60, validation_alias="GPU_DEV_SSH_PROXY_IDLE_MINUTES", gt=0)
+    """A tunnel through which nothing has passed for so long is closed. `ssh` sends a sign of life every 30
+    seconds, so that an open shell is never idle."""
+    check_seconds: float = Field(30, validation_alias="GPU_DEV_SSH_PROXY_CHECK_SECONDS", gt=0)
+    """How often it is checked that reservations with a tunnel are active, and their users not disabled."""
+    drain_seconds: float = Field(0, validation_alias="GPU_DEV_SSH_PROXY_DRAIN_SECONDS", ge=0)
+    """How long a proxy that is to stop leaves open tunnels as they are, in seconds; it opens no new ones."""
+
+    @property
+    def public_url(self) -> str:
+        """On one machine, where it listens is how clients know it."""
+        return self.url or (f"http://{self.host}:{self.port}" if self.port else "")
+
+
 class ProcessSettings(BaseSettings):
     """This process."""
 

@@ -171,6 +171,8 @@ class JobDetail:
     """Works as it stands while the reservation is active."""
     ssh_host_keys: list[str] | None = None
     """Lines for a known_hosts file."""
+    ssh_proxy_url: str | None = None
+    """Address of the SSH proxy, or `/` for that of the API, where the dev server is to be reached by that."""
     disk_name: str | None = None
     """The disk that is its home; left out: the home is not kept."""
     ebs_volume_id: str | None = None

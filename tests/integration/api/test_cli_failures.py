@@ -14,6 +14,8 @@ import pytest
 
 from gpudev.cli.main import run
 from gpudev.client import http
+from gpudev.client.config import read_surroundings
+from gpudev.client.ssh_include import include
 from gpudev.domain.names import ReservationId
 from tests.integration.api.conftest import Person, offer_types
 from tests.support.api_server import ApiServer, running_api
@@ -142,6 +144,7 @@ def prepare(home: Path, ada: Person, twins: None) -> Callable[[str], None]:
         if situation == "no_config":
             return
         url = DEAD if situation == "server_down" else f"http://{ada.server.authority}"
+        include(read_surroundings())  # without it editors are told of that first
         (home / "login").write_bytes(b"not the secret\n")
         described = {"api_url": url, "login_file": str(home / "login")}
         config = {"environment": "local", "environments": {"local": described}}

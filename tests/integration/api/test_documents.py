@@ -47,6 +47,7 @@ def app(stores: Stores) -> Application:
         reservations=stores.reservations,
         catalogue=DEFAULT_CATALOGUE,
         simulated_types=frozenset(),
+        ssh_proxy_url=None,
         clock=SystemClock(),
     )
     return cast("Application", facts)

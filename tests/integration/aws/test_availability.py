@@ -46,6 +46,7 @@ def aws(sts: Sts) -> dict[str, str]:
     return {
         "GPU_DEV_AUTOSCALING_ENDPOINT": sts.url,
         "AWS_ENDPOINT_URL": sts.url,
+        "GPU_DEV_DISK_STORAGE": "aws",
         "AWS_REGION": REGION,
         "AWS_ACCESS_KEY_ID": sts.root.access_key_id,
         "AWS_SECRET_ACCESS_KEY": sts.root.secret,

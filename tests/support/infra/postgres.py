@@ -7,12 +7,13 @@ import signal
 import socket
 import subprocess
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from gpudev.adapters.local.database.postgres_programs import Account, choose_account, find_programs
-from tests.support.infra.chart import CHART, Pod
+from tests.support.infra.chart import CHART, Pod, render
 
 SCRIPTS = CHART / "files" / "postgres"
 PASSWORDS = {"POSTGRES_PASSWORD": "correct'horse", "REPLICATION_PASSWORD": "battery"}
@@ -109,6 +110,23 @@ def prepared_server(pod: Pod, folder: Path, *, primary_port: int, port: int) -> 
         yield server
     finally:
         server.stop()
+
+
+@contextmanager
+def prepared_pair(*settings: str) -> Iterator[tuple[Server, Server]]:
+    """The primary and the replica, neither of them started. Short paths: sockets have them."""
+    pods = {pod.owner: pod for pod in render("generic", settings).pods}
+    port = choose_port()
+    with TemporaryDirectory(prefix="gpu-dev-pair-") as top, ExitStack() as stack:
+        primary, replica = (
+            stack.enter_context(
+                prepared_server(
+                    pods[f"StatefulSet/postgres-{kind}"], Path(top, kind), primary_port=port, port=own_port
+                )
+            )
+            for kind, own_port in (("primary", port), ("replica", choose_port()))
+        )
+        yield primary, replica
 
 
 def _made(folder: Path) -> Path:

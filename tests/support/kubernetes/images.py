@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -55,13 +55,14 @@ def _copy_program(name: str) -> Callable[[Path], None]:
     return copy
 
 
-def _install_debian(root: Path) -> None:
+def install_debian(root: Path, packages: Sequence[str]) -> None:
+    """A small Debian with these packages, and nothing that no program reads."""
     mirror = find_mirror()
     # In mounts of its own: debootstrap mounts /proc below the folder, and may be interrupted.
     subprocess.run(
         [
             *("unshare", "--mount"),
-            *("debootstrap", "--variant=minbase", f"--include={','.join(PACKAGES)}"),
+            *("debootstrap", "--variant=minbase", f"--include={','.join(packages)}"),
             *(mirror.suite, str(root), mirror.address),
         ],
         stdout=subprocess.DEVNULL,
@@ -70,18 +71,22 @@ def _install_debian(root: Path) -> None:
     for path in _NOT_NEEDED:
         shutil.rmtree(root / path)
         (root / path).mkdir(parents=True)
+    (root / "etc/resolv.conf").unlink(missing_ok=True)
+    (root / "etc/hostname").unlink(missing_ok=True)
+
+
+def _make_devserver(root: Path) -> None:
+    install_debian(root, PACKAGES)
     for host_key in (root / "etc/ssh").glob("ssh_host_*"):
         # Every server makes its own, or is given them.
         host_key.unlink()
-    (root / "etc/resolv.conf").unlink(missing_ok=True)
-    (root / "etc/hostname").unlink(missing_ok=True)
 
 
 DEVSERVER = Image(
     "gpu-dev.test/devserver:1",
     ImageConfig(command=("/usr/sbin/sshd", "-D", "-e")),
     " ".join((*PACKAGES, *_NOT_NEEDED)),
-    _install_debian,
+    _make_devserver,
 )
 PAUSE = Image("gpu-dev.test/pause:1", ImageConfig(entrypoint=("/pause",)), "pause", _copy_program("pause"))
 EXIT = Image("gpu-dev.test/exit:1", ImageConfig(entrypoint=("/exit",)), "exit", _copy_program("exit"))
@@ -103,19 +108,11 @@ def _build(image: Image) -> None:
         root.mkdir(mode=0o755)
         image.make_files(root)
         layer = archive.with_suffix(".layer")
-        subprocess.run(
-            [
-                "tar",
-                "--create",
-                "--numeric-owner",
-                "--sort=name",
-                "--file",
-                str(layer),
-                "--directory",
-                str(root),
-                ".",
-            ],
-            env={**os.environ, "LC_ALL": "C"},
-            check=True,
-        )
-        write_archive(archive, image.name, image.config, layer)
+        pack(root, layer)
+        write_archive(archive, {image.name: image.config}, layer)
+
+
+def pack(root: Path, layer: Path) -> None:
+    """All of a folder as one layer."""
+    tar = ["tar", "--create", "--numeric-owner", "--sort=name", "--file", str(layer)]
+    subprocess.run([*tar, "--directory", str(root), "."], env={**os.environ, "LC_ALL": "C"}, check=True)

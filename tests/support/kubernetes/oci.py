@@ -1,4 +1,4 @@
-"""An OCI image archive of one layer, as `ctr images import` reads it."""
+"""An OCI image archive, as `ctr images import` reads it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import io
 import json
 import platform
 import tarfile
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ _LAYER = "application/vnd.oci.image.layer.v1.tar"
 class ImageConfig:
     entrypoint: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
+    stop_signal: str = field(default="SIGTERM", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,29 +37,33 @@ class _Blob:
         return {"mediaType": self.media_type, "digest": f"sha256:{self.digest}", "size": self.size, **more}
 
 
-def write_archive(archive: Path, name: str, config: ImageConfig, layer: Path) -> None:
-    """Write an image of this one layer, an uncompressed tar."""
+def write_archive(archive: Path, images: Mapping[str, ImageConfig], *layers: Path) -> None:
+    """Write images by their names, all of the same layers: uncompressed tars, the lowest first."""
     with tarfile.open(archive, "w") as tar:
-        content = _add_file(tar, layer)
-        settings = _add_document(tar, _CONFIG, _image_config(config, content))
-        manifest = {
-            "schemaVersion": 2,
-            "mediaType": _MANIFEST,
-            "config": settings.reference(),
-            "layers": [content.reference()],
-        }
-        described = _add_document(tar, _MANIFEST, manifest)
-        naming = {
-            "io.containerd.image.name": name,
-            "org.opencontainers.image.ref.name": name.rpartition(":")[2],
-        }
-        _add_json(
-            tar, "index.json", {"schemaVersion": 2, "manifests": [described.reference(annotations=naming)]}
-        )
+        contents = [_add_file(tar, layer) for layer in layers]
+        manifests = [_add_image(tar, name, config, contents) for name, config in images.items()]
+        _add_json(tar, "index.json", {"schemaVersion": 2, "manifests": manifests})
         _add_json(tar, "oci-layout", {"imageLayoutVersion": "1.0.0"})
 
 
-def _image_config(config: ImageConfig, layer: _Blob) -> dict[str, Any]:
+def _add_image(
+    tar: tarfile.TarFile, name: str, config: ImageConfig, contents: Sequence[_Blob]
+) -> dict[str, Any]:
+    settings = _add_document(tar, _CONFIG, _image_config(config, contents))
+    manifest = {
+        "schemaVersion": 2,
+        "mediaType": _MANIFEST,
+        "config": settings.reference(),
+        "layers": [content.reference() for content in contents],
+    }
+    naming = {
+        "io.containerd.image.name": name,
+        "org.opencontainers.image.ref.name": name.rpartition(":")[2],
+    }
+    return _add_document(tar, _MANIFEST, manifest).reference(annotations=naming)
+
+
+def _image_config(config: ImageConfig, layers: Sequence[_Blob]) -> dict[str, Any]:
     return {
         "architecture": _ARCHITECTURES[platform.machine()],
         "os": "linux",
@@ -65,8 +71,9 @@ def _image_config(config: ImageConfig, layer: _Blob) -> dict[str, Any]:
             "Env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"],
             "Entrypoint": list(config.entrypoint),
             "Cmd": list(config.command),
+            "StopSignal": config.stop_signal,
         },
-        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{layer.digest}"]},
+        "rootfs": {"type": "layers", "diff_ids": [f"sha256:{layer.digest}" for layer in layers]},
     }
 
 

@@ -27,6 +27,7 @@ class FewFacts:
 
     catalogue = DEFAULT_CATALOGUE
     simulated_types = frozenset({"t4"})
+    ssh_proxy_url = "https://gpu-dev.example.org"
 
 
 LATER = NOON + timedelta(hours=1)

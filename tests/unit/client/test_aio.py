@@ -23,7 +23,7 @@ from tests.unit.client.conftest import Home
 
 pytestmark = pytest.mark.anyio
 
-ONLY_SYNC = {"call", "send", "at_end"}
+ONLY_SYNC = {"call", "send", "at_end", "authorisation"}
 """What the parts of the client use among themselves."""
 
 

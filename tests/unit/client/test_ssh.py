@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import stat
 import subprocess
 from dataclasses import replace
@@ -11,7 +12,7 @@ import pytest
 
 from gpudev.client import ssh
 from gpudev.client.config import Surroundings
-from gpudev.client.errors import NotActive, ServerFailed
+from gpudev.client.errors import ClientError, NotActive, ServerFailed
 from gpudev.wire.jobs import JobDetail
 from tests.support.wire_values import A_JOB, ACTIVE, GANG, JOB_ID
 
@@ -98,6 +99,33 @@ def test_without_an_address_there_is_nothing_to_write(surroundings: Surroundings
 def test_a_server_cannot_slip_settings_in(surroundings: Surroundings, trick: JobDetail) -> None:
     with pytest.raises(ServerFailed, match="cannot be one"):
         ssh.write_config(surroundings, URL, trick, ())
+    assert not surroundings.state_dir.exists()
+
+
+@pytest.mark.parametrize("rank, host", [(0, "gpu-dev-7f3a91c2"), (1, "gpu-dev-7f3a91c2-1")])
+def test_where_there_is_a_proxy_openssh_is_led_through_it(
+    surroundings: Surroundings, rank: int, host: str
+) -> None:
+    job = replace(GANG, ssh_proxy_url="https://proxy.example.org/%41")
+    config = ssh.write_config(surroundings, "https://api.example.org", job, ())
+    command = shlex.split(resolve(config, host)["proxycommand"].replace("%%", "%"))
+    assert command[-8:] == [
+        *("ssh-proxy", "--api-url", "https://api.example.org"),
+        *("--proxy-url", "https://proxy.example.org/%41", "--node", str(rank), JOB_ID),
+    ]
+
+
+def test_a_proxy_at_the_address_of_the_api_is_found_there() -> None:
+    assert ssh.check_proxy_url("/", URL) == URL
+
+
+@pytest.mark.parametrize(
+    "proxy_url", ["http://proxy.example.org", "https://a.example\nProxyCommand x", "ftp://x", "$(id)"]
+)
+def test_a_key_is_not_sent_to_a_proxy_without_protection(surroundings: Surroundings, proxy_url: str) -> None:
+    job = replace(ACTIVE, ssh_proxy_url=proxy_url)
+    with pytest.raises(ClientError):
+        ssh.write_config(surroundings, "https://api.example.org", job, ())
     assert not surroundings.state_dir.exists()
 
 

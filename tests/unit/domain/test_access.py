@@ -1,11 +1,20 @@
-"""Which SSH public keys a dev server takes: one key a line, of the kinds that OpenSSH makes, no options."""
+"""Whom the SSH proxy leads to a dev server, and which SSH public keys the server takes."""
 
 from __future__ import annotations
 
 import pytest
 
-from gpudev.domain.access import MAX_PUBLIC_KEYS, check_public_keys, combine_public_keys
-from gpudev.domain.errors import Invalid
+from gpudev.domain.access import (
+    MAX_PUBLIC_KEYS,
+    check_public_keys,
+    choose_address,
+    combine_public_keys,
+    may_connect,
+)
+from gpudev.domain.errors import Conflict, Invalid, NotFound
+from gpudev.domain.lifecycle import Status
+from gpudev.domain.names import UserId
+from tests.support.domain_values import ADDRESS, make_reservation
 
 BODY = "AAAAC3NzaC1lZDI1NTE5AAAAIHwpPRlAXmC0Y9QJ0c1W3mVqTzj0E2D8xw1k7v5bWn0q"
 KEY = f"ssh-ed25519 {BODY}"
@@ -70,3 +79,23 @@ def test_keys_are_combined_in_order_and_each_once_whatever_its_comment() -> None
     other = f"ssh-rsa {BODY}"
     assert combine_public_keys([f"{KEY} laptop", other], [KEY, f" {other} x"]) == (f"{KEY} laptop", other)
     assert combine_public_keys([], []) == ()
+
+
+@pytest.mark.parametrize("user_id, is_led_there", [(1, True), (2, False)], ids=["owner", "somebody-else"])
+def test_only_the_owner_is_led_to_a_server(user_id: int, is_led_there: bool) -> None:  # noqa: FBT001
+    reservation = make_reservation(status=Status.ACTIVE, user_id=UserId(1))
+    assert may_connect(reservation, UserId(user_id)) is is_led_there
+
+
+def test_each_node_of_an_active_reservation_has_its_address() -> None:
+    gang = make_reservation(status=Status.ACTIVE, nodes=("a", "b"))
+    assert [choose_address(gang, rank) for rank in (0, 1)] == [ADDRESS, ADDRESS]
+    with pytest.raises(NotFound, match="no node 2"):
+        choose_address(gang, 2)
+
+
+@pytest.mark.parametrize("status", [status for status in Status if status is not Status.ACTIVE])
+def test_what_is_not_active_has_nothing_to_connect_to(status: Status) -> None:
+    with pytest.raises(Conflict) as refused:
+        choose_address(make_reservation(status=status), 0)
+    assert refused.value.code == "not_active"

@@ -11,6 +11,10 @@ variable "load_balancer_hostname" {
   type = string
 }
 
+variable "ssh_proxy_hostname" {
+  type = string
+}
+
 data "aws_cloudfront_cache_policy" "off" {
   name = "Managed-CachingDisabled"
 }
@@ -71,18 +75,34 @@ resource "aws_cloudfront_distribution" "api" {
   aliases     = compact([local.api_name])
   price_class = "PriceClass_100"
 
-  origin {
-    domain_name = var.load_balancer_hostname
-    origin_id   = "api-service"
+  dynamic "origin" {
+    for_each = { "api-service" = var.load_balancer_hostname, "ssh-proxy" = var.ssh_proxy_hostname }
 
-    custom_origin_config {
-      http_port                = 80
-      https_port               = 443
-      origin_protocol_policy   = "http-only"
-      origin_ssl_protocols     = ["TLSv1.2"]
-      origin_read_timeout      = 60
-      origin_keepalive_timeout = 60
+    content {
+      domain_name = origin.value
+      origin_id   = origin.key
+
+      custom_origin_config {
+        http_port                = 80
+        https_port               = 443
+        origin_protocol_policy   = "http-only"
+        origin_ssl_protocols     = ["TLSv1.2"]
+        origin_read_timeout      = 60
+        origin_keepalive_timeout = 60
+      }
     }
+  }
+
+  # WebSockets of the SSH proxy. What is silent for ten minutes CloudFront ends; `ssh` is never silent for so long.
+  ordered_cache_behavior {
+    path_pattern             = "/v1/jobs/*/ssh"
+    target_origin_id         = "ssh-proxy"
+    viewer_protocol_policy   = "https-only"
+    allowed_methods          = ["GET", "HEAD"]
+    cached_methods           = ["GET", "HEAD"]
+    cache_policy_id          = data.aws_cloudfront_cache_policy.off.id
+    origin_request_policy_id = data.aws_cloudfront_origin_request_policy.everything.id
+    compress                 = false
   }
 
   default_cache_behavior {

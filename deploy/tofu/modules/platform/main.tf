@@ -131,6 +131,9 @@ resource "aws_iam_role_policy" "account" {
 }
 
 locals {
+  load_balancer_annotations = length(var.load_balancer_prefixes) == 0 ? {} : {
+    "service.beta.kubernetes.io/aws-load-balancer-security-group-prefix-lists" = join(",", var.load_balancer_prefixes)
+  }
   role_annotation = { for key, role in aws_iam_role.account : key => { "eks.amazonaws.com/role-arn" = role.arn } }
 }
 
@@ -149,12 +152,9 @@ resource "helm_release" "gpu_dev" {
       access = { admins = var.admins, publicNames = compact([var.domain == "" ? "" : "api.${var.domain}"]), trustedProxies = [var.vpc_cidr] }
       api = {
         serviceAccountAnnotations = local.role_annotation["api"]
-        public = {
-          annotations = length(var.load_balancer_prefixes) == 0 ? {} : {
-            "service.beta.kubernetes.io/aws-load-balancer-security-group-prefix-lists" = join(",", var.load_balancer_prefixes)
-          }
-        }
+        public                    = { annotations = local.load_balancer_annotations }
       }
+      sshProxy       = { service = { annotations = local.load_balancer_annotations } }
       controllers    = { serviceAccountAnnotations = local.role_annotation["controller"] }
       postgres       = { storage = { className = var.storage_class } }
       registryCaches = { storageClassName = var.storage_class, clientNetworks = [var.vpc_cidr] }
@@ -173,6 +173,13 @@ resource "helm_release" "gpu_dev" {
 data "kubernetes_service_v1" "public" {
   metadata {
     name      = "api-service-public"
+    namespace = helm_release.gpu_dev.namespace
+  }
+}
+
+data "kubernetes_service_v1" "ssh_proxy" {
+  metadata {
+    name      = "ssh-proxy"
     namespace = helm_release.gpu_dev.namespace
   }
 }

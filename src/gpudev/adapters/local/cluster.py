@@ -71,6 +71,8 @@ class LocalCluster:
         self._announcements = Announcements()
         self._members: dict[str, Upkeep] = {}
         self._endings: dict[str, asyncio.Task[None]] = {}
+        self._unwritten: set[str] = set()
+        """Keys of members whose records are being written: that they are not on disk means nothing yet."""
         self._sweeping = asyncio.Lock()
         self._background: set[asyncio.Task[None]] = set()
         self._surroundings = Surroundings(
@@ -123,7 +125,9 @@ class LocalCluster:
     ) -> ObservedServer | None:
         self._check_open()
         for member in self._list_members(reservation_id):
-            if await member.is_on_disk() or self._members.get(member.record.key) is not member:
+            if member.record.key in self._unwritten or await member.is_on_disk():
+                continue
+            if self._members.get(member.record.key) is not member:
                 continue
             if member.record.key not in self._endings:
                 _log.error("record_removed_from_outside", reservation_id=reservation_id)
@@ -198,8 +202,13 @@ class LocalCluster:
     async def _create(self, records: Sequence[Record], listeners: Sequence[socket.socket] = ()) -> None:
         members = [self._member_of(record) for record in records]
         # From here on their GPUs count as taken; nothing was awaited since they were chosen.
-        self._members |= {member.record.key: member for member in members}
-        await self._write_down(members)
+        made = {member.record.key: member for member in members}
+        self._members |= made
+        self._unwritten |= made.keys()
+        try:
+            await self._write_down(members)
+        finally:
+            self._unwritten -= made.keys()
         for member, listener in itertools.zip_longest(members, listeners):
             member.begin(listener)
             self._announce_room(member.record)

@@ -131,6 +131,10 @@ class PostgresReservations:
     async def list_active(self) -> tuple[Reservation, ...]:
         return tuple(map(reservation_from, await self._database.fetch(_SQL["list_active"])))
 
+    async def list_connectable(self, ids: Collection[ReservationId]) -> frozenset[ReservationId]:
+        rows = await self._database.fetch(_SQL["list_connectable"], list(ids))
+        return frozenset(ReservationId(str(row["reservation_id"])) for row in rows)
+
     async def wake(self, reservation_id: ReservationId) -> None:
         await self._database.execute(_SQL["wake"], reservation_id)
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gpudev.cli.completing import complete_with
 from gpudev.cli.output import say
 from gpudev.cli.screen import can_ask
 from gpudev.client.editors import NAMES
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 @click.command("open")
 @click.argument("editor", type=click.Choice(NAMES))
-@click.argument("reservation", metavar="[ID]", required=False)
+@click.argument("reservation", metavar="[ID]", required=False, shell_complete=complete_with("reservations"))
 @click.option("--folder", metavar="PATH", help="What to open there.  [default: the home]")
 @click.option("--node", metavar="N", type=int, default=0, help="Of several nodes, the one of this rank.")
 @click.pass_context

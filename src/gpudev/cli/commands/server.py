@@ -28,6 +28,14 @@ def controller() -> None:
     run_controller()
 
 
+@command.command("ssh-proxy")
+def ssh_proxy() -> None:
+    """Lead SSH connections to dev servers until stopped."""
+    from gpudev.bootstrap.ssh_proxy import run_ssh_proxy
+
+    run_ssh_proxy()
+
+
 @command.command("expire")
 @click.option("--once", is_flag=True, required=True, help="Look at everything that is due, and end.")
 @click.pass_context

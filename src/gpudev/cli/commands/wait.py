@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gpudev.cli.completing import complete_with
 from gpudev.cli.durations import seconds_option
 from gpudev.cli.errors import INTERRUPTED
 from gpudev.cli.output import Output, json_option, pass_output, put
@@ -18,7 +19,7 @@ ACTIVE, ENDED, CLEAN = GOALS = ("active", "ended", "clean")
 
 
 @click.command("wait")
-@click.argument("reservation", metavar="ID")
+@click.argument("reservation", metavar="ID", shell_complete=complete_with("reservations"))
 @click.option(
     "--for",
     "goal",

@@ -22,6 +22,10 @@ make_primary() {
 }
 
 make_replica() {
+    # Beside a new primary it would fail, and be started again ever more slowly.
+    until pg_isready --quiet --host="$PRIMARY_HOST" --port="$PRIMARY_PORT"; do
+        sleep 1
+    done
     PGPASSWORD=$REPLICATION_PASSWORD pg_basebackup --pgdata="$new" --dbname="$replication" \
         --wal-method=stream --checkpoint=fast
     # Only now: after a promotion the server has taken this away, and must not find it again.

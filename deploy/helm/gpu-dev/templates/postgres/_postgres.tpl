@@ -64,6 +64,10 @@ spec:
                 secretKeyRef: {name: {{ include "gpu-dev.replicationSecret" .root }}, key: REPLICATION_PASSWORD}
           ports:
             - {name: postgres, containerPort: 5432}
+          # Whatever signal the image asks for: it does not wait until its clients, who stay, have gone.
+          lifecycle:
+            preStop:
+              exec: {command: [pg_ctl, stop, --mode=fast, --pgdata=/var/lib/postgresql/data/pgdata]}
           # The first start of a replica copies the whole primary.
           startupProbe:
             exec: {command: [pg_isready, --host=/var/run/postgresql, --username=gpudev]}

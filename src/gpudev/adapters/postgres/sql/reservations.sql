@@ -180,6 +180,11 @@ ORDER BY number;
 -- name: list_active
 SELECT * FROM reservation_rows WHERE status = 'active' AND cleaned_at IS NULL ORDER BY reservation_id;
 
+-- name: list_connectable
+SELECT reservation_id
+FROM reservations JOIN api_users USING (user_id)
+WHERE reservation_id = ANY ($1::uuid[]) AND reservations.status = 'active' AND api_users.is_active;
+
 -- name: wake
 SELECT pg_notify('gpu_dev_turn', $1);
 

@@ -1,0 +1,44 @@
+"""How many GPUs there are, who has them and who waits for them, for Prometheus: from the database."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass
+
+from gpudev.domain.errors import StoreUnavailable
+from gpudev.domain.lifecycle import LIVE
+from gpudev.ports.store import GpuTypes, Health, Reservations, StatusCount
+from gpudev.telemetry import GPUS, QUEUED_GPUS, QUEUED_REQUESTS, RESERVATIONS, RESERVED_GPUS
+
+_EVERY_SECONDS = 15.0
+_NONE = StatusCount(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class ShowClusterFigures:
+    gpu_types: GpuTypes
+    reservations: Reservations
+    health: Health
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            # While the database is silent the last figures stand; the alerts tell that it is silent.
+            with contextlib.suppress(StoreUnavailable):
+                await self.health.check()
+                await self.show()
+            await asyncio.sleep(_EVERY_SECONDS)
+
+    async def show(self) -> None:
+        for stored in await self.gpu_types.list_availability():
+            room = stored.availability
+            GPUS.labels(room.gpu_type, "total").set(room.total)
+            GPUS.labels(room.gpu_type, "available").set(room.available)
+            QUEUED_REQUESTS.labels(room.gpu_type).set(stored.queued_requests)
+            QUEUED_GPUS.labels(room.gpu_type).set(stored.queued_gpus)
+        counts = await self.reservations.count_live()
+        for status in LIVE:
+            count = counts.get(status, _NONE)
+            RESERVATIONS.labels(status).set(count.reservations)
+            RESERVED_GPUS.labels(status).set(count.gpus)

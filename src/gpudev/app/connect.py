@@ -1,0 +1,47 @@
+"""Where a user is led who wants to connect to a dev server, and whether still."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from gpudev.app.admit import Admit, Visitor
+from gpudev.app.caller import Caller
+from gpudev.app.find import choose_meant
+from gpudev.domain.access import choose_address, may_connect
+from gpudev.domain.names import ReservationId, find_id_range
+from gpudev.domain.reservation import Reservation
+from gpudev.domain.server import SshAddress
+from gpudev.ports.store import Reservations
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    caller: Caller
+    reservation_id: ReservationId
+    address: SshAddress
+
+
+@dataclass(frozen=True, slots=True)
+class Connect:
+    """`may_connect` has the only word on whom. Others are not told that there is a server."""
+
+    admit: Admit
+    reservations: Reservations
+
+    async def __call__(self, visitor: Visitor, text: str, rank: int) -> Destination:
+        caller = await self.admit(visitor)
+        meant = text.lower() if text.isprintable() else ""
+        allowed = (one for one in await self._candidates(caller, meant) if may_connect(one, caller.user_id))
+        reservation = choose_meant(meant, allowed)
+        return Destination(caller, reservation.id, choose_address(reservation, rank))
+
+    async def _candidates(self, caller: Caller, meant: str) -> tuple[Reservation, ...]:
+        """One's own by any name; somebody else's by its whole id alone."""
+        own = await self.reservations.list_matching(caller.user_id, meant)
+        first, last = find_id_range(meant) or ("", "-")
+        return own if own or first != last else await self.reservations.list_matching_of_all(meant)
+
+    async def list_still_open(self, ids: Collection[ReservationId]) -> frozenset[ReservationId]:
+        """Those of them to which their users are still led: keys end sooner than people's work does."""
+        return await self.reservations.list_connectable(ids)

@@ -1,0 +1,158 @@
+"""The WebSocket server: whom it lets in, how many tunnels each may have, and when it ends them."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+from collections import Counter
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import cast
+from urllib.parse import parse_qs, unquote, urlsplit
+
+import structlog
+from starlette.responses import Response as HttpAnswer
+from websockets.asyncio.server import Server, ServerConnection, serve
+from websockets.datastructures import Headers
+from websockets.http11 import Request, Response
+from websockets.typing import Subprotocol
+
+from gpudev.api.encoding import json_response
+from gpudev.api.errors import answer_of
+from gpudev.api.origin import find_address
+from gpudev.app.application import TrustedProxies
+from gpudev.app.connect import Connect
+from gpudev.domain.errors import GpuDevError, NotFound, QuotaExceeded, StoreUnavailable, Unauthenticated
+from gpudev.domain.names import UserId
+from gpudev.proxy.tunnel import CHUNK, Tunnel
+from gpudev.telemetry import TUNNEL_REQUESTS, TUNNELS
+from gpudev.wire.tunnel import ENDED, GOING_AWAY, IDLE, SUBPROTOCOL
+
+_log = structlog.get_logger(__name__)
+
+_PATH = re.compile(r"/v1/jobs/([^/]+)/ssh")
+_HEALTH = "/health"
+_PING_SECONDS = 30.0
+_MOST_MESSAGES = 4
+"""That wait for a slow dev server; then the client is not read any more."""
+_LONGEST_MESSAGE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    tunnels_per_user: int
+    idle_seconds: float
+    check_seconds: float
+    drain_seconds: float
+
+
+class SshProxy:
+    def __init__(self, connect: Connect, limits: Limits, trusted: TrustedProxies) -> None:
+        self._connect = connect
+        self._limits = limits
+        self._trusted = trusted
+        self._open: set[Tunnel] = set()
+
+    async def run(self, listener: socket.socket, stop: asyncio.Event) -> None:
+        """Serve until told to stop, then leave open tunnels alone for a while."""
+        async with serve(
+            self._serve_tunnel,
+            sock=listener,
+            create_connection=Tunnel,
+            process_request=self._answer,
+            subprotocols=[Subprotocol(SUBPROTOCOL)],
+            compression=None,
+            ping_interval=_PING_SECONDS,
+            ping_timeout=_PING_SECONDS,
+            max_size=_LONGEST_MESSAGE,
+            max_queue=_MOST_MESSAGES,
+            write_limit=CHUNK,
+            server_header=None,
+        ) as server:
+            checking = asyncio.create_task(self._check_now_and_then())
+            await stop.wait()
+            checking.cancel()
+            await self._drain(server)
+
+    async def _drain(self, server: Server) -> None:
+        server.close(close_connections=False)
+        ends = [tunnel.wait_closed() for tunnel in self._open]
+        if ends:
+            await asyncio.wait(map(asyncio.ensure_future, ends), timeout=self._limits.drain_seconds)
+        for tunnel in tuple(self._open):
+            await tunnel.end(GOING_AWAY, "stopped", "The SSH proxy is stopped. Connect again.")
+
+    async def _answer(self, connection: ServerConnection, request: Request) -> Response | None:
+        """None is a yes: the tunnel is opened."""
+        parts = urlsplit(request.path)
+        if parts.path == _HEALTH:
+            return _response(json_response({"status": "ok"}))
+        try:
+            await self._grant(cast("Tunnel", connection), request)
+        except GpuDevError as error:
+            answer = answer_of(error)
+            TUNNEL_REQUESTS.labels(answer.status_code).inc()
+            return _response(answer)
+        TUNNEL_REQUESTS.labels(101).inc()
+        return None
+
+    async def _grant(self, tunnel: Tunnel, request: Request) -> None:
+        parts = urlsplit(request.path)
+        match = _PATH.fullmatch(parts.path)
+        rank = parse_qs(parts.query).get("node", ["0"])[0]
+        if match is None or not rank.isdecimal():
+            raise NotFound("The SSH proxy knows /v1/jobs/{id}/ssh?node=N alone.")
+        scheme, _, key = request.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not key:
+            raise Unauthenticated("A tunnel needs an API key.", hint="Use: gpu-dev ssh-proxy ID")
+        peer = tunnel.remote_address[0] if tunnel.remote_address else None
+        address = find_address(peer, request.headers.get("X-Forwarded-For"), self._trusted)
+        visitor = self._connect.admit.meet(key, address)
+        destination = await self._connect(visitor, unquote(match[1]), int(rank))
+        self._check_room(destination.caller.user_id)
+        tunnel.destination = destination
+
+    def _check_room(self, user_id: UserId) -> None:
+        counts = Counter(tunnel.destination.caller.user_id for tunnel in self._open if tunnel.destination)
+        if counts[user_id] >= self._limits.tunnels_per_user:
+            raise QuotaExceeded(
+                f"You have {self._limits.tunnels_per_user} connections open, and may not have more.",
+                hint="Close one of them first.",
+            )
+
+    async def _serve_tunnel(self, connection: ServerConnection) -> None:
+        tunnel = cast("Tunnel", connection)
+        self._open.add(tunnel)
+        TUNNELS.inc()
+        try:
+            await tunnel.run()
+        finally:
+            self._open.discard(tunnel)
+            TUNNELS.dec()
+
+    async def _check_now_and_then(self) -> None:
+        while True:
+            await asyncio.sleep(min(self._limits.check_seconds, self._limits.idle_seconds / 2))
+            try:
+                await self._end_what_is_over()
+            except StoreUnavailable as error:
+                # Nobody is thrown out because a database is silent.
+                _log.warning("tunnels_not_checked", error=error.message)
+
+    async def _end_what_is_over(self) -> None:
+        now = asyncio.get_running_loop().time()
+        for tunnel in [one for one in self._open if now - one.touched_at > self._limits.idle_seconds]:
+            minutes = self._limits.idle_seconds / 60
+            await tunnel.end(IDLE, "idle", f"Nothing has passed for {minutes:g} minutes.")
+        led_to = {one: one.destination.reservation_id for one in self._open if one.destination}
+        still_open = await self._connect.list_still_open(set(led_to.values())) if led_to else frozenset()
+        for tunnel, reservation_id in led_to.items():
+            if reservation_id not in still_open:
+                await tunnel.end(ENDED, "ended", "The reservation is over, or you may not connect any more.")
+
+
+def _response(answer: HttpAnswer) -> Response:
+    """An answer of the API's kind, as this server sends it; the connection ends with it."""
+    headers = Headers({**dict(answer.headers), "Connection": "close"})
+    return Response(answer.status_code, HTTPStatus(answer.status_code).phrase, headers, bytes(answer.body))

@@ -29,7 +29,8 @@ _TOLD = (
 @dataclass(frozen=True, slots=True)
 class Effort:
     nodes: tuple[int, ...] = (8, 40, 80)
-    seeds: tuple[int, ...] = (1, 2, 3)
+    seeds: tuple[int, ...] = (11, 12, 13)
+    """Not 1, 2 and 3: what is learned from (size, length, wait) and how was chosen by looking at those."""
     weeks: int = 4
 
 
@@ -84,7 +85,8 @@ def _report(weeks: list[Weeks], misses: list[str], effort: Effort) -> str:
         f"{effort.weeks} weeks of requests for 1 to 16 GPUs and half an hour to a day, on nodes of 8 GPUs; "
         "half of the reservations are given back early, one in ten asks for more time, some give up waiting. "
         "GPUs that are asked for come to 1.2 times all there are. One fleet alone: "
-        "`gpu-dev admin simulate --nodes 40 --seed 2`.\n\n"
+        "`gpu-dev admin simulate --nodes 40 --seed 12`. How waits are learned from was chosen by looking at "
+        "seeds 1 to 3, so that these here are others.\n\n"
         f"{_SERVED}\n|---:|---:|---:|---:|---:|---:|---:|---:|---:|\n{served}\n\n"
         "How far off the time was that those who had to wait were told when they came, in hours on average: "
         "by the plan's promise, by its likely start, by 15 minutes for each place in the queue, and by the "

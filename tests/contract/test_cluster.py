@@ -159,7 +159,8 @@ async def test_deleting_leaves_no_process_and_keeps_the_home(
     await client.run(
         "echo kept > ~/file; mkdir -m 000 $HF_HOME/.. -p; setsid nohup sleep 1000 >&- 2>&- <&- &"
     )
-    session = await client.start("exec sleep 1000")
+    session = await client.start("echo started; sleep 1000; true")
+    await hear(session, "started")
     assert count_processes(spec.reservation_id) > 0
     await cluster.delete_server(spec.reservation_id, server.uid)
     assert count_processes(spec.reservation_id) == 0
@@ -350,8 +351,11 @@ class TestGangs:
     ) -> None:
         server = await create_ready(cluster, make_spec(key, gpus=8, nodes=NODES))
         for client in clients_of(server, key, tmp_path):
-            await client.run("setsid nohup sleep 1000 >&- 2>&- <&- &")
-        assert count_processes(server.reservation_id) > 0
+            await client.run(
+                "setsid nohup sh -c 'touch ~/left; sleep 1000; true' >&- 2>&- <&- &"
+                "until test -e ~/left; do sleep 0.01; done"
+            )
+        assert count_processes(server.reservation_id) >= len(NODES)
         await asyncio.gather(*(cluster.delete_server(server.reservation_id, server.uid) for _ in range(2)))
         assert count_processes(server.reservation_id) == 0
         assert await cluster.find_server(server.reservation_id) is None

@@ -24,6 +24,7 @@ from gpudev.api import (
     jobs,
     keys,
     logs,
+    nodes,
     notifications,
     preview,
     reports,
@@ -62,6 +63,7 @@ def make_service(application: Application) -> FastAPI:
         notifications,
         admin,
         reports,
+        nodes,
         auth,
         health,
     )

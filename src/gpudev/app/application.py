@@ -12,6 +12,7 @@ from gpudev.app.cancel import Cancel
 from gpudev.app.cluster_figures import ShowClusterFigures
 from gpudev.app.disk_figures import ShowDiskFigures
 from gpudev.app.disks import OwnDisks
+from gpudev.app.drain import DrainNodes
 from gpudev.app.extend import Extend
 from gpudev.app.find import Find, FindOperation
 from gpudev.app.follow import EventHub, Follow
@@ -62,6 +63,7 @@ class Application:
     guard_login: LoginGuard
     keys: Keys
     admin: Admin
+    drain_nodes: DrainNodes
     key_uses: KeyUses
     seal_audit: SealAudit
     read_logs: ReadLogs

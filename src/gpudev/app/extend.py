@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from gpudev.app.caller import Caller
 from gpudev.app.preview import Preview
 from gpudev.domain.audit import AuditAction
+from gpudev.domain.drain import check_stays
 from gpudev.domain.errors import NotFound
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.extension import check_promises, extend, extension_of, find_allowance, in_words
@@ -16,6 +17,7 @@ from gpudev.domain.names import OperationId
 from gpudev.domain.operations import OperationKind, Terms
 from gpudev.domain.reservation import Reservation
 from gpudev.ports.clock import Clock
+from gpudev.ports.nodes import Nodes
 from gpudev.ports.store import Operations
 
 LOOK_FIRST = timedelta(seconds=3)
@@ -46,6 +48,7 @@ class Extend:
     policy: TimePolicy
     clock: Clock
     preview: Preview
+    nodes: Nodes
     beats_queue: bool = False
     """Whether it may take time that others were promised; they are told then."""
 
@@ -55,6 +58,7 @@ class Extend:
         if await self._is_known(operation_id):
             return Extension(operation_id, f"Reservation {reservation.id8} was asked to be extended before.")
         after = extend(reservation, length, self.policy)
+        check_stays(reservation, await self.nodes.list_drains())
         if not self.beats_queue:
             check_promises(after, length, await self.preview.find_stay(reservation))
         now = self.clock.now()

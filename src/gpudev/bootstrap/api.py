@@ -22,6 +22,7 @@ from gpudev.app.cancel import Cancel
 from gpudev.app.cluster_figures import ShowClusterFigures
 from gpudev.app.disk_figures import ShowDiskFigures
 from gpudev.app.disks import OwnDisks
+from gpudev.app.drain import DrainNodes
 from gpudev.app.extend import Extend
 from gpudev.app.find import Find, FindOperation
 from gpudev.app.follow import EventHub, Follow
@@ -123,7 +124,12 @@ def make_application(settings: Settings, stores: Stores) -> Application:
         report_usage=ReportUsage(stores.reports, stores.audit, settings.reports.prices, clock),
         keep=Keep(stores.operations, clock),
         extend=Extend(
-            stores.operations, make_policy(settings), clock, preview, settings.time.extensions_beat_queue
+            stores.operations,
+            make_policy(settings),
+            clock,
+            preview,
+            stores.nodes,
+            settings.time.extensions_beat_queue,
         ),
         follow=Follow(stores.reservations, hub),
         list_jobs=ListJobs(stores.reservations, admit, jobs_of, stores.history),
@@ -132,6 +138,7 @@ def make_application(settings: Settings, stores: Stores) -> Application:
         guard_login=make_login_guard(settings, stores, clock),
         keys=make_keys(settings, stores, clock),
         admin=Admin(stores.users, stores.audit),
+        drain_nodes=DrainNodes(stores.nodes, stores.audit, clock),
         key_uses=key_uses,
         seal_audit=SealAudit(stores.audit, stores.health, settings.access.seal_seconds),
         read_logs=ReadLogs(make_logs(settings), authenticate, clock),

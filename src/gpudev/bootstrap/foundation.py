@@ -28,6 +28,7 @@ from gpudev.adapters.postgres.history import PostgresHistory
 from gpudev.adapters.postgres.identities import PostgresIdentities
 from gpudev.adapters.postgres.leftovers import PostgresLeftovers
 from gpudev.adapters.postgres.migrate import migrate
+from gpudev.adapters.postgres.nodes import PostgresNodes
 from gpudev.adapters.postgres.notifications import PostgresNotifications
 from gpudev.adapters.postgres.operations import PostgresOperations
 from gpudev.adapters.postgres.pgmq import PgmqDiskQueue, PgmqQueue
@@ -80,6 +81,7 @@ class Stores:
     signals: PostgresSignals
     health: PostgresHealth
     forecasts: PostgresForecasts
+    nodes: PostgresNodes
     usages: PostgresUsages
     notifications: PostgresNotifications
     reports: PostgresReports
@@ -110,6 +112,7 @@ class Stores:
             signals=PostgresSignals(database.dsn),
             health=PostgresHealth(database),
             forecasts=PostgresForecasts(database),
+            nodes=PostgresNodes(database),
             usages=PostgresUsages(database),
             notifications=PostgresNotifications(database),
             reports=PostgresReports(database),

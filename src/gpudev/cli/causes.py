@@ -28,6 +28,8 @@ _OF_NOTE = {
     "extension_refused": "More time was refused",
     "idle_warned": "It was found idle",
     "out_of_memory": "It ran out of memory",
+    "node_leaves": "Its node is taken out of service",
+    "node_stays": "Its node stays in service",
     "warning": "The cluster warned",
 }
 

@@ -97,6 +97,7 @@ class AsyncClient:
         self.wait_until_clean = awaited(client.wait_until_clean)
         self.close = awaited(client.close)
         self.disks = AsyncDisks(client)
+        self.nodes = AsyncNodes(client)
 
     async def __aenter__(self) -> Self:
         return self
@@ -122,6 +123,16 @@ class AsyncDisks:
         self.list_snapshots = awaited(disks.list_snapshots)
         self.get_operation = awaited(disks.get_operation)
         self.wait_for = awaited(disks.wait_for)
+
+
+class AsyncNodes:
+    """`Nodes`, awaited."""
+
+    def __init__(self, client: Client) -> None:
+        nodes = client.nodes
+        self.list = awaited(nodes.list)
+        self.drain = awaited(nodes.drain)
+        self.undrain = awaited(nodes.undrain)
 
 
 class AsyncBox:

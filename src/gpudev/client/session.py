@@ -34,6 +34,7 @@ from gpudev.wire.jobs import (
 if TYPE_CHECKING:
     from gpudev.client.admin import Admin
     from gpudev.client.disks import Disks
+    from gpudev.client.nodes import Nodes
     from gpudev.wire.cluster import AvailabilityResponse, ClusterStatus, LoginResponse, QueueResponse, WhoAmI
     from gpudev.wire.keys import KeyList, RevokedKey, RotatedKey
     from gpudev.wire.notifications import NotificationSettings, NotificationTest
@@ -77,6 +78,13 @@ class Client:
         from gpudev.client.disks import Disks
 
         return Disks(self)
+
+    @functools.cached_property
+    def nodes(self) -> Nodes:
+        """For admins: the nodes, and taking one out of service."""
+        from gpudev.client.nodes import Nodes
+
+        return Nodes(self)
 
     def log_in(self) -> LoginResponse:
         """Log in anew, whatever key there is, and keep the new one. Other calls do it when they must."""

@@ -12,7 +12,9 @@ from datetime import datetime
 
 from gpudev.domain.reservation import Reservation
 
-NOTICE_FILE = re.compile(r"WARN_EXPIRES_IN_[0-9]+MIN\.txt|WARN_IDLE\.txt|OOM_DETECTED\.txt")
+NOTICE_FILE = re.compile(
+    r"WARN_EXPIRES_IN_[0-9]+MIN\.txt|WARN_IDLE\.txt|WARN_NODE_LEAVES\.txt|OOM_DETECTED\.txt"
+)
 """The names that are ours in a home; a file of such a name that does not stand any more is removed."""
 
 
@@ -29,16 +31,25 @@ class Notice:
 
 def list_notices(reservation: Reservation) -> tuple[Notice, ...]:
     """Those that stand on the server of an active reservation."""
-    found = (_expiry_notice(reservation), _idle_notice(reservation), _oom_notice(reservation))
+    found = (
+        _expiry_notice(reservation),
+        _idle_notice(reservation),
+        _drain_notice(reservation),
+        _oom_notice(reservation),
+    )
     return tuple(notice for notice in found if notice is not None)
 
 
 def tell_of_end(reservation: Reservation, minutes: int) -> str:
     """The words of a warning: the same on terminals, in the file, in the event and to the notifier."""
+    more = (
+        "Its node is being taken out of service, so it cannot be extended."
+        if reservation.drain_warning
+        else f"For more time: gpu-dev extend {reservation.id8} HOURS"
+    )
     return (
         f"Reservation {reservation.name} ({reservation.id8}) ends in {minutes} minutes, "
-        f"at {reservation.expires_at:%Y-%m-%d %H:%M:%S} UTC. "
-        f"For more time: gpu-dev extend {reservation.id8} HOURS"
+        f"at {reservation.expires_at:%Y-%m-%d %H:%M:%S} UTC. {more}"
     )
 
 
@@ -63,6 +74,11 @@ def _idle_notice(reservation: Reservation) -> Notice | None:
     if reservation.idle_warned_at is None:
         return None
     return Notice("WARN_IDLE.txt", reservation.idle_warning)
+
+
+def _drain_notice(reservation: Reservation) -> Notice | None:
+    words = reservation.drain_warning
+    return Notice("WARN_NODE_LEAVES.txt", words) if words else None
 
 
 def _oom_notice(reservation: Reservation) -> Notice | None:

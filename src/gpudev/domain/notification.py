@@ -31,6 +31,8 @@ TOPIC_OF: Mapping[str, Topic] = MappingProxyType(
         EventKind.WARNED: Topic.WARNINGS,
         EventKind.IDLE_WARNED: Topic.WARNINGS,
         EventKind.OUT_OF_MEMORY: Topic.WARNINGS,
+        EventKind.NODE_LEAVES: Topic.WARNINGS,
+        EventKind.NODE_STAYS: Topic.WARNINGS,
         EventKind.EXPIRED: Topic.ENDS,
         EventKind.CANCELLED: Topic.ENDS,
         EventKind.FAILED: Topic.FAILURES,

@@ -38,6 +38,9 @@ class EventKind(StrEnum):
     IDLE_OVER = "idle_over"
     KEPT = "kept"
     OUT_OF_MEMORY = "out_of_memory"
+    NODE_LEAVES = "node_leaves"
+    """Its node is taken out of service; it runs on until its end."""
+    NODE_STAYS = "node_stays"
     EXPIRED = "expired"
     CANCELLED = "cancelled"
     FAILED = "failed"
@@ -134,6 +137,8 @@ class Reservation:
     idle_warned_at: datetime | None = None
     """When it was warned that nobody uses it, and in which words."""
     idle_warning: str = ""
+    drain_warning: str = ""
+    """What was told of its nodes being taken out of service; empty: they stay."""
     usage_at: datetime | None = None
     """When its use was last measured, since when it was idle then, and by which signals."""
     idle_since: datetime | None = None

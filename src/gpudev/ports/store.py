@@ -12,13 +12,14 @@ from datetime import datetime, timedelta
 from typing import NewType, Protocol
 
 from gpudev.domain.audit import AuditEntry
-from gpudev.domain.capacity import Availability, NodeRoom
+from gpudev.domain.capacity import Availability, Node, NodeRoom
 from gpudev.domain.catalogue import GpuType
 from gpudev.domain.disk import DEFAULT_SIZE_GB, DiskId
+from gpudev.domain.drain import Drain
 from gpudev.domain.eta import Habits
 from gpudev.domain.fair_share import FairShare
 from gpudev.domain.lifecycle import Status
-from gpudev.domain.names import OperationId, ReservationId, UserId
+from gpudev.domain.names import NodeName, OperationId, ReservationId, UserId
 from gpudev.domain.operations import (
     NO_TERMS,
     Operation,
@@ -63,6 +64,8 @@ class Claim:
     reservation: Reservation
     operations: tuple[Operation, ...]
     defects: int
+    drains: tuple[Drain, ...] = ()
+    """Those of its nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,6 +333,18 @@ class AdmissionTransaction(Protocol):
         """Keep which nodes are in service, for those who ask what would be; see `ports.forecasts`."""
         ...
 
+    async def list_drains(self) -> tuple[Drain, ...]:
+        """Of nodes of every type."""
+        ...
+
+    async def set_nodes(self, nodes: Sequence[Node]) -> None:
+        """Keep which nodes of the type there are, as the cluster shows them; see `ports.nodes`."""
+        ...
+
+    async def set_emptied(self, nodes: Sequence[NodeName], now: datetime) -> tuple[NodeName, ...]:
+        """Note that nothing is left on these drained nodes; those of which it was not noted before."""
+        ...
+
     async def set_queue_places(self, places: Sequence[QueuePlace], now: datetime) -> None: ...
 
 
@@ -341,7 +356,7 @@ class Admissions(Protocol):
         ...
 
     async def list_waiting_types(self) -> tuple[str, ...]:
-        """GPU types that somebody waits for."""
+        """GPU types that somebody waits for: for room, or for a drained node to become empty."""
         ...
 
 

@@ -306,7 +306,7 @@ class JobEvent:
     """Counts the events of the reservation from 1."""
     kind: str
     """submitted, queued, placed, requeued, active, warned, extended, extension_refused, idle_warned,
-    idle_over, kept, out_of_memory, expired, cancelled, failed or cleaned; the last
+    idle_over, kept, out_of_memory, node_leaves, node_stays, expired, cancelled, failed or cleaned; the last
     one means that nothing more will happen."""
     message: str
     """What happened, in words."""

@@ -153,7 +153,7 @@ class People:
     async def _extend(self, one: ReservationId) -> ReservationId:
         row = await self.day.stores.reservations.get(one)
         preview = Preview(self.day.stores.forecasts, DEFAULT_CATALOGUE, POLICY, self.day.clock)
-        extend = Extend(self.day.stores.operations, POLICY, self.day.clock, preview)
+        extend = Extend(self.day.stores.operations, POLICY, self.day.clock, preview, self.day.stores.nodes)
         try:
             await extend(self.caller, row, ExtensionRequest(hours=self.chance.choice([0.5, 1, 3])))
         except (Conflict, Invalid) as error:

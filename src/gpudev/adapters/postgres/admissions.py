@@ -9,16 +9,18 @@ from datetime import datetime
 import asyncpg
 
 from gpudev.adapters.postgres.forecasts import read_disk_busy, read_habits, read_use, write_rooms
+from gpudev.adapters.postgres.nodes import read_drains, write_emptied, write_nodes
 from gpudev.adapters.postgres.pool import Connection, Database
 from gpudev.adapters.postgres.queries import load_queries
 from gpudev.adapters.postgres.recording import write_record
 from gpudev.adapters.postgres.rows import reservation_from
-from gpudev.domain.capacity import NodeRoom
+from gpudev.domain.capacity import Node, NodeRoom
+from gpudev.domain.drain import Drain
 from gpudev.domain.errors import Stale
 from gpudev.domain.eta import Habits
 from gpudev.domain.fair_share import FairShare
 from gpudev.domain.lifecycle import Status
-from gpudev.domain.names import ReservationId, UserId
+from gpudev.domain.names import NodeName, ReservationId, UserId
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.queueing import QueuePlace
 from gpudev.domain.reservation import Reservation
@@ -61,6 +63,15 @@ class _Transaction:
 
     async def set_rooms(self, rooms: Sequence[NodeRoom]) -> None:
         await write_rooms(self._connection, self._gpu_type, rooms)
+
+    async def list_drains(self) -> tuple[Drain, ...]:
+        return await read_drains(self._connection)
+
+    async def set_nodes(self, nodes: Sequence[Node]) -> None:
+        await write_nodes(self._connection, self._gpu_type, nodes)
+
+    async def set_emptied(self, nodes: Sequence[NodeName], now: datetime) -> tuple[NodeName, ...]:
+        return await write_emptied(self._connection, nodes, now)
 
     async def list_port_slots(self) -> frozenset[str]:
         return frozenset(row["port_slot"] for row in await self._connection.fetch(_SQL["list_port_slots"]))

@@ -30,6 +30,7 @@ NOUNS = (
     "identities",
     "leftovers",
     "login_failures",
+    "nodes",
     "notifications",
     "operations",
     "queue",

@@ -26,6 +26,7 @@ MARKS = (
     "kept_until",
     "idle_warned_at",
     "idle_warning",
+    "drain_warning",
 )
 """Columns, and fields of the same name, that say what the clock has done so far."""
 

@@ -22,6 +22,7 @@ from gpudev.adapters.postgres.rows import (
 )
 from gpudev.domain.audit import AuditEntry
 from gpudev.domain.disk import DiskId
+from gpudev.domain.drain import Drain
 from gpudev.domain.errors import Conflict, NotFound, Stale
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import OperationId, ReservationId, UserId, find_id_range
@@ -146,7 +147,8 @@ class PostgresReservations:
         row = await self._database.fetch_row(_SQL["claim"], reservation_id, self._token, lease)
         if row is None:
             return None
-        return Claim(self._token, reservation_from(row), _operations_from(row), row["defects"])
+        drains = tuple(Drain(**drain) for drain in row["drains"])
+        return Claim(self._token, reservation_from(row), _operations_from(row), row["defects"], drains)
 
     async def record(self, claim: Claim, record: Record) -> Reservation:
         async with self._database.connection() as connection:

@@ -89,6 +89,7 @@ _FIELDS: Mapping[str, Callable[[Row], Any]] = {
     "kept_until": itemgetter("kept_until"),
     "idle_warned_at": itemgetter("idle_warned_at"),
     "idle_warning": itemgetter("idle_warning"),
+    "drain_warning": itemgetter("drain_warning"),
     "usage_at": itemgetter("usage_at"),
     "idle_since": itemgetter("idle_since"),
     "idle_words": itemgetter("idle_words"),

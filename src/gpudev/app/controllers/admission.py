@@ -10,10 +10,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import assert_never
 
+import structlog
+
 from gpudev.app.controllers.reservations import Rules
 from gpudev.domain.capacity import list_shown
+from gpudev.domain.drain import list_emptied, take_out
 from gpudev.domain.eta import LEARNED_FOR
-from gpudev.domain.names import ReservationId
+from gpudev.domain.names import NodeName, ReservationId
 from gpudev.domain.plans.actions import Record, SetQueuePlaces
 from gpudev.domain.plans.admission import (
     Observation,
@@ -27,6 +30,8 @@ from gpudev.domain.sharing import Shares
 from gpudev.ports.clock import Clock
 from gpudev.ports.cluster import Cluster
 from gpudev.ports.store import Admissions, AdmissionTransaction, GpuTypes
+
+_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +50,12 @@ class AdmissionController:
             habits = await transaction.read_habits(self.clock.now() - LEARNED_FOR)
             rows = await transaction.read()
             given, busy = await transaction.list_port_slots(), await transaction.list_disk_busy()
+            observed = self._observe(gpu_type, rows, given, busy)
+            await transaction.set_nodes(observed.nodes)
+            drains = await transaction.list_drains()
             seen = replace(
-                self._observe(gpu_type, rows, given, busy),
+                observed,
+                nodes=take_out(observed.nodes, drains),
                 habits=habits,
                 tied=await self._list_tied(transaction),
                 shares=await self._read_shares(transaction),
@@ -55,9 +64,17 @@ class AdmissionController:
             await transaction.set_rooms(situation_of(seen).rooms)
             for action in plan:
                 await self._record(transaction, action)
+            emptied = await self._note_emptied(transaction, list_emptied(drains, gpu_type, seen.holders))
+        for node in emptied:
+            _log.info("node_drained", node=node, gpu_type=gpu_type)
         availability = predict_availability(seen, plan)
         await self.gpu_types.set_availability(availability, self.name, self.clock.now())
         return find_next_start(seen, plan)
+
+    async def _note_emptied(
+        self, transaction: AdmissionTransaction, nodes: tuple[NodeName, ...]
+    ) -> tuple[NodeName, ...]:
+        return await transaction.set_emptied(nodes, self.clock.now()) if nodes else ()
 
     async def _read_shares(self, transaction: AdmissionTransaction) -> Shares:
         fair = self.rules.sharing.fair_share

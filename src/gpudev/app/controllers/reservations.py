@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 import structlog
@@ -125,6 +125,7 @@ class ReservationController:
             except ClusterUnavailable as error:
                 silence, server = error, None
             seen = await self._observe(reservation, operations, server, silence)
+            seen = replace(seen, drains=claim.drains)
             plan = plan_reservation(seen)
             reservation = await self._carry_out(claim, reservation, plan)
             if _is_patient(plan):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
+from gpudev.domain.drain import Drain, check_stays
 from gpudev.domain.errors import Rejected
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.extension import extend, find_allowance, in_words
@@ -13,10 +14,17 @@ from gpudev.domain.plans.actions import Record
 from gpudev.domain.reservation import Event, EventKind, Reservation
 
 
-def plan_extension(reservation: Reservation, asked: Operation, policy: TimePolicy, now: datetime) -> Record:
+def plan_extension(
+    reservation: Reservation,
+    asked: Operation,
+    policy: TimePolicy,
+    now: datetime,
+    drains: tuple[Drain, ...] = (),
+) -> Record:
     length = asked.terms.length or timedelta()
     try:
         after = extend(reservation, length, policy)
+        check_stays(reservation, drains)
     except Rejected as refusal:
         return _refusal(reservation, asked, refusal.message, now)
     left = find_allowance(after, policy) or timedelta()

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from gpudev.domain.catalogue import GpuType
 from gpudev.domain.disk import Disk
+from gpudev.domain.drain import Drain
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.idle import NEVER, IdlePolicy
 from gpudev.domain.operations import Operation
@@ -40,6 +41,8 @@ class Observation:
     """Whether the nodes of its placement are still part of the cluster."""
     disk: Disk | None = None
     """The disk of a reservation that starts, if it has one."""
+    drains: tuple[Drain, ...] = ()
+    """Those of its nodes that are taken out of service."""
     told_at: datetime | None = None
     """When its users may be told something, if that is not now: they did not hear it the last time."""
 

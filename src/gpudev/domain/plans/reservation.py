@@ -25,6 +25,7 @@ from gpudev.domain.plans.actions import (
     SettleOperations,
     Tell,
 )
+from gpudev.domain.plans.drain import plan_drain
 from gpudev.domain.plans.ending import discarding, ending, farewell, find_reason, plan_failure, removal
 from gpudev.domain.plans.extension import plan_extension
 from gpudev.domain.plans.idle import is_given_up, plan_idleness
@@ -89,7 +90,7 @@ def _plan_operations(seen: Observation) -> Plan:
 def _plan_operation(seen: Observation, asked: Operation) -> Record:
     match asked.kind:
         case OperationKind.EXTEND:
-            return plan_extension(seen.reservation, asked, seen.policy, seen.now)
+            return plan_extension(seen.reservation, asked, seen.policy, seen.now, seen.drains)
         case OperationKind.KEEP:
             return plan_keep(seen.reservation, asked, seen.now)
         case OperationKind.CANCEL:
@@ -160,7 +161,8 @@ def _plan_expiry(seen: Observation) -> Plan:
 
 def _plan_running(seen: Observation) -> Plan:
     # Its node may be silent, and then nobody hears a notice: what is wrong is said first.
-    if news := _warning(seen) or plan_warnings(seen.reservation, seen.server, seen.now):
+    news = _warning(seen) or plan_warnings(seen.reservation, seen.server, seen.now) or plan_drain(seen)
+    if news:
         return news
     telling = plan_telling(seen)
     if any(isinstance(action, Tell) for action in telling):

@@ -15,7 +15,7 @@ cd "${GPU_DEV_HOME:-/home/dev}"
 
 is_notice() {
     case $1 in
-        WARN_IDLE.txt | OOM_DETECTED.txt) return 0 ;;
+        WARN_IDLE.txt | WARN_NODE_LEAVES.txt | OOM_DETECTED.txt) return 0 ;;
         WARN_EXPIRES_IN_*MIN.txt) ;;
         *) return 1 ;;
     esac
@@ -58,7 +58,7 @@ while IFS= read -r name && [ -n "$name" ] && IFS= read -r text; do
     fi
 done
 
-for name in WARN_EXPIRES_IN_*MIN.txt WARN_IDLE.txt OOM_DETECTED.txt; do
+for name in WARN_EXPIRES_IN_*MIN.txt WARN_IDLE.txt WARN_NODE_LEAVES.txt OOM_DETECTED.txt; do
     case $standing in
         */"$name"/*) continue ;;
     esac

@@ -36,8 +36,9 @@ SELECT pg_notify('gpu_dev_event', reservation_id::text) FROM placed;
 SELECT pg_notify('gpu_dev_admission', $1);
 
 -- name: list_waiting_types
-SELECT DISTINCT gpu_type FROM reservations
-WHERE cleaned_at IS NULL AND status IN ('pending', 'queued')
+SELECT gpu_type FROM reservations WHERE cleaned_at IS NULL AND status IN ('pending', 'queued')
+UNION
+SELECT gpu_type FROM drains WHERE emptied_at IS NULL
 ORDER BY gpu_type;
 
 -- Requests whose disk an earlier reservation has not given back, or that is still being made.

@@ -216,7 +216,12 @@ SELECT r.*, claimed.defects,
        ARRAY(SELECT o.not_before FROM operations o
              WHERE o.reservation_id = $1 AND o.status = 'requested' ORDER BY o.requested_at) AS operation_waits,
        ARRAY(SELECT o.reason FROM operations o
-             WHERE o.reservation_id = $1 AND o.status = 'requested' ORDER BY o.requested_at) AS operation_reasons
+             WHERE o.reservation_id = $1 AND o.status = 'requested' ORDER BY o.requested_at) AS operation_reasons,
+       (SELECT coalesce(jsonb_agg(jsonb_build_object('node', d.node_name, 'gpu_type', d.gpu_type,
+                                                     'reason', d.reason) ORDER BY d.node_name), '[]')
+        FROM drains d
+        WHERE d.node_name = r.node_name
+           OR r.other_members @> jsonb_build_array(jsonb_build_object('node', d.node_name))) AS drains
 FROM claimed JOIN reservation_rows r USING (reservation_id);
 
 -- The guarded write: nothing happens unless the row is still the one that was read, and, where a lease
@@ -239,7 +244,8 @@ WITH changed AS (
         warned_minutes = m.warned_minutes, extension_error = m.extension_error, oom_count = m.oom_count,
         last_oom_at = m.last_oom_at, told_notices = m.told_notices, progress = m.progress,
         progress_at = m.progress_at, stale_since = m.stale_since, driven_at = m.driven_at,
-        kept_until = m.kept_until, idle_warned_at = m.idle_warned_at, idle_warning = m.idle_warning
+        kept_until = m.kept_until, idle_warned_at = m.idle_warned_at, idle_warning = m.idle_warning,
+        drain_warning = m.drain_warning
     FROM jsonb_populate_record(NULL::reservations, $28) m
     WHERE r.reservation_id = $1 AND r.version = $2 AND ($3::uuid IS NULL OR r.lease_token = $3)
     RETURNING r.reservation_id, r.gpu_type, r.version, r.event_count
@@ -275,7 +281,8 @@ WITH noted AS (
         warned_minutes = m.warned_minutes, extension_error = m.extension_error, oom_count = m.oom_count,
         last_oom_at = m.last_oom_at, told_notices = m.told_notices, progress = m.progress,
         progress_at = m.progress_at, stale_since = m.stale_since, driven_at = m.driven_at,
-        kept_until = m.kept_until, idle_warned_at = m.idle_warned_at, idle_warning = m.idle_warning
+        kept_until = m.kept_until, idle_warned_at = m.idle_warned_at, idle_warning = m.idle_warning,
+        drain_warning = m.drain_warning
     FROM jsonb_populate_record(NULL::reservations, $5) m
     WHERE r.reservation_id = $1 AND r.version = $2 AND r.lease_token = $3
     RETURNING r.reservation_id

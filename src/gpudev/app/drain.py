@@ -1,0 +1,73 @@
+"""Take a node out of service kindly, or put it back: for admins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpudev.app.caller import Caller
+from gpudev.domain.audit import AuditAction
+from gpudev.domain.drain import Drain, read_reason
+from gpudev.domain.errors import NotFound
+from gpudev.ports.audit import AuditLog
+from gpudev.ports.clock import Clock
+from gpudev.ports.nodes import Nodes, StoredNode
+
+
+@dataclass(frozen=True, slots=True)
+class DrainNodes:
+    """What is asked for is only written down; controllers see it, place elsewhere and tell the owners."""
+
+    nodes: Nodes
+    audit: AuditLog
+    clock: Clock
+
+    async def list_all(self, caller: Caller) -> tuple[StoredNode, ...]:
+        await self.audit.write(caller.entry(AuditAction.LIST_NODES))
+        return await self.nodes.list_all()
+
+    async def drain(self, caller: Caller, name: str, reason: str) -> tuple[StoredNode, str]:
+        """The node as it is afterwards, and in words what that means."""
+        why = read_reason(reason)
+        found = await self._get(name)
+        entry = caller.entry(AuditAction.DRAIN_NODE, found.name, detail=why)
+        await self.nodes.drain(Drain(found.name, found.gpu_type, why), self.clock.now(), entry)
+        drained = await self._get(name)
+        return drained, _tell_of_drain(drained)
+
+    async def undrain(self, caller: Caller, name: str) -> tuple[StoredNode, str]:
+        found = await self._get(name)
+        entry = caller.entry(AuditAction.UNDRAIN_NODE, found.name)
+        was_drained = await self.nodes.undrain(found.name, found.gpu_type, self.clock.now(), entry)
+        if not was_drained:
+            return found, f"Node {found.name} was not drained."
+        if not found.is_present:
+            return found, f"Node {found.name} is not drained any more, and not part of the cluster."
+        return await self._get(name), _tell_of_return(found)
+
+    async def _get(self, name: str) -> StoredNode:
+        nodes = await self.nodes.list_all()
+        found = next((node for node in nodes if node.name == name), None)
+        if found is None:
+            known = ", ".join(node.name for node in nodes) or "none yet"
+            shown = f' "{name}"' if name.isprintable() else ""
+            raise NotFound(f"There is no node{shown}.", hint=f"Nodes: {known}.")
+        return found
+
+
+def _tell_of_drain(node: StoredNode) -> str:
+    if not node.holders:
+        return f"Node {node.name} is drained: nothing runs there, and nothing is placed there."
+    count = len(node.holders)
+    runs = "1 reservation is" if count == 1 else f"{count} reservations are"
+    ends = [holder.expires_at for holder in node.holders if holder.expires_at is not None]
+    until = f", until {max(ends):%Y-%m-%d %H:%M} UTC at the latest" if len(ends) == count else ""
+    told = "its owner is told" if count == 1 else "their owners are told"
+    return (
+        f"Node {node.name} is being drained: nothing new is placed there. {runs} still there{until}; {told}."
+    )
+
+
+def _tell_of_return(node: StoredNode) -> str:
+    if node.is_schedulable:
+        return f"Node {node.name} is in service again."
+    return f"Node {node.name} is not drained any more; the cluster itself still places nothing there."

@@ -1,0 +1,126 @@
+"""Nodes that are taken out of service kindly: nothing new goes there, and who is there stays until the end.
+
+A drain is an admin's word, beside what the cluster itself says of its nodes. Neither ends a reservation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from gpudev.domain.capacity import Node
+from gpudev.domain.errors import Conflict, Invalid
+from gpudev.domain.names import NodeName
+from gpudev.domain.reservation import Reservation
+
+MAX_REASON = 200
+
+
+class NodeState(StrEnum):
+    """Where a node stands, as an admin reads it."""
+
+    IN_SERVICE = "in_service"
+    CLOSED = "closed"
+    """The cluster itself places nothing there: it is cordoned, tainted or not ready."""
+    DRAINING = "draining"
+    """Nothing new is placed there, and reservations are still there."""
+    DRAINED = "drained"
+    """Nothing new is placed there, and none is left."""
+    GONE = "gone"
+    """It was drained, and the cluster has it no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """A node that is being taken out of service, or is out of it."""
+
+    node: NodeName
+    gpu_type: str
+    reason: str = ""
+    is_empty: bool = False
+    """It was seen that no reservation holds room there."""
+
+
+def read_reason(text: str) -> str:
+    """One line that may be shown on terminals; its last full stop is ours."""
+    reason = text.strip().rstrip(".")
+    if not reason.isprintable() or len(reason) > MAX_REASON:
+        raise Invalid(
+            f"A reason is one line of at most {MAX_REASON} characters.",
+            hint='For example: --reason "its fans are replaced"',
+            code="bad_reason",
+        )
+    return reason
+
+
+def find_state(*, is_present: bool, is_schedulable: bool, is_drained: bool, has_holders: bool) -> NodeState:
+    if not is_present:
+        return NodeState.GONE
+    if is_drained:
+        return NodeState.DRAINING if has_holders else NodeState.DRAINED
+    return NodeState.IN_SERVICE if is_schedulable else NodeState.CLOSED
+
+
+def take_out(nodes: Iterable[Node], drains: Iterable[Drain]) -> tuple[Node, ...]:
+    """The nodes, of which those that are drained take nothing new."""
+    drained = {drain.node for drain in drains}
+    return tuple(replace(node, is_schedulable=False) if node.name in drained else node for node in nodes)
+
+
+def list_emptied(
+    drains: Iterable[Drain], gpu_type: str, holders: Iterable[Reservation]
+) -> tuple[NodeName, ...]:
+    """The drained nodes of a type that nobody holds room on any more, and of which that was not noted yet."""
+    taken = {node for holder in holders if holder.holds_room for node in holder.nodes}
+    return tuple(
+        drain.node
+        for drain in drains
+        if drain.gpu_type == gpu_type and not drain.is_empty and drain.node not in taken
+    )
+
+
+def list_concerning(reservation: Reservation, drains: Iterable[Drain]) -> tuple[Drain, ...]:
+    """The drains of its nodes, by rank."""
+    by_node = {drain.node: drain for drain in drains}
+    return tuple(by_node[node] for node in reservation.nodes if node in by_node)
+
+
+def check_stays(reservation: Reservation, drains: Iterable[Drain]) -> None:
+    """Refuse more time on a node that is to become empty."""
+    concerning = list_concerning(reservation, drains)
+    if concerning:
+        raise Conflict(
+            f"{_describe(concerning)} Reservation {reservation.id8} cannot be extended.",
+            hint="Reserve again, on another node: gpu-dev reserve",
+            code="node_is_leaving",
+        )
+
+
+def tell_of_drain(reservation: Reservation, drains: Iterable[Drain]) -> str:
+    """The words for the people on a running server, the same everywhere; none if its nodes stay."""
+    concerning = list_concerning(reservation, drains)
+    if not concerning:
+        return ""
+    return (
+        f"{_describe(concerning)} Reservation {reservation.name} ({reservation.id8}) runs on until "
+        f"{reservation.expires_at:%Y-%m-%d %H:%M:%S} UTC and cannot be extended. "
+        f"Save your work before: only what is on a disk is kept."
+    )
+
+
+def tell_of_stay(reservation: Reservation) -> str:
+    """What is told when a drain was called off."""
+    nodes = ", ".join(reservation.nodes)
+    verb = "Node {} stays" if len(reservation.nodes) == 1 else "Nodes {} stay"
+    return (
+        f"{verb.format(nodes)} in service after all. "
+        f"Reservation {reservation.name} ({reservation.id8}) can be extended again."
+    )
+
+
+def _describe(drains: tuple[Drain, ...]) -> str:
+    nodes = ", ".join(drain.node for drain in drains)
+    verb = f"Node {nodes} is" if len(drains) == 1 else f"Nodes {nodes} are"
+    reasons = "; ".join(dict.fromkeys(drain.reason for drain in drains if drain.reason))
+    return f"{verb} being taken out of service{f': {reasons}' if reasons else ''}."

@@ -1,0 +1,21 @@
+"""What the people on a dev server are told when its nodes are taken out of service, or stay after all."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gpudev.domain.drain import tell_of_drain, tell_of_stay
+from gpudev.domain.plans.actions import Record
+from gpudev.domain.plans.observation import Observation
+from gpudev.domain.reservation import Event, EventKind
+
+
+def plan_drain(seen: Observation) -> tuple[Record, ...]:
+    """Nothing if they know already. The notice that stands on the server follows from what is recorded."""
+    reservation = seen.reservation
+    words = tell_of_drain(reservation, seen.drains)
+    if words == reservation.drain_warning:
+        return ()
+    after = replace(reservation, drain_warning=words)
+    kind = EventKind.NODE_LEAVES if words else EventKind.NODE_STAYS
+    return (Record(reservation, after, Event(kind, words or tell_of_stay(reservation), seen.now)),)

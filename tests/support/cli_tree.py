@@ -56,6 +56,9 @@ EXAMPLES: dict[str, str] = {
     "admin audit": "",
     "admin audit verify": "",
     "admin disks check": "",
+    "admin nodes": "",
+    "admin drain": "ID",
+    "admin undrain": "ID",
 }
 WITHOUT_A_SERVER = (
     "setup",

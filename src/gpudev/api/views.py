@@ -82,7 +82,8 @@ def _warning(reservation: Reservation) -> str | None:
         return reservation.warning or None
     minutes = reservation.warned_minutes
     end = tell_of_end(reservation, minutes) if minutes is not None else ""
-    return " ".join(filter(None, (reservation.warning, end, reservation.idle_warning))) or None
+    told = (reservation.warning, end, reservation.idle_warning, reservation.drain_warning)
+    return " ".join(filter(None, told)) or None
 
 
 def job_events(news: News) -> list[JobEvent]:

@@ -56,8 +56,8 @@ def public(status: int, body: Any = None) -> Row:
     return replace(Row(body=body), **dict.fromkeys(CALLERS, status))
 
 
-def of_admins(status: int = 200) -> Row:
-    return Row(owner=403, stranger=403, admin=status)
+def of_admins(status: int = 200, body: Any = None) -> Row:
+    return Row(owner=403, stranger=403, admin=status, body=body)
 
 
 CALLERS = (
@@ -113,6 +113,9 @@ TABLE = {
     "GET /v1/disks/{name}/snapshots": Row(stranger=404, admin=404),
     "GET /v1/disks/{name}/operations/{operation_id}": Row(stranger=404),
     "GET /v1/admin/disks/check": of_admins(),
+    "GET /v1/admin/nodes": of_admins(),
+    "POST /v1/admin/nodes/{name}/drain": of_admins(404, {}),
+    "POST /v1/admin/nodes/{name}/undrain": of_admins(404),
     "GET /v1/admin/users": of_admins(),
     "POST /v1/admin/users/{name}/disable": of_admins(),
     "POST /v1/admin/users/{name}/enable": of_admins(),

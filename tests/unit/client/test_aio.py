@@ -10,11 +10,12 @@ from collections.abc import Iterator
 import pytest
 
 from gpudev.client import aio, codec
-from gpudev.client.aio import AsyncBox, AsyncClient, AsyncDisks, awaited, iterated
+from gpudev.client.aio import AsyncBox, AsyncClient, AsyncDisks, AsyncNodes, awaited, iterated
 from gpudev.client.box import Box
 from gpudev.client.disks import Disks
 from gpudev.client.errors import Interrupted, NotFound
 from gpudev.client.interruption import Interruption, interrupted_by, pause, stopped_by
+from gpudev.client.nodes import Nodes
 from gpudev.client.programs import run_program
 from gpudev.client.session import Client, connect
 from tests.support.fake_api import FakeApi, Reply
@@ -40,6 +41,7 @@ def test_every_call_can_be_awaited(home: Home) -> None:
     client = AsyncClient(connect(home.surroundings))
     assert public_methods(Client) <= public_names(client)
     assert public_methods(Disks) <= public_names(AsyncDisks(client.sync))
+    assert public_methods(Nodes) <= public_names(AsyncNodes(client.sync))
 
 
 def test_a_box_can_be_awaited_whole(home: Home) -> None:

@@ -37,3 +37,11 @@ SELECT r.reservation_id, r.user_id, u.username, r.name, r.gpu_type, r.gpu_count,
        r.port_slot, r.disk_id, r.disk_name, r.ebs_volume_id, r.planned_nodes, r.start_at, r.likely_from,
        r.likely_to, r.node_labels, r.drain_warning
 FROM reservations r JOIN api_users u USING (user_id);
+
+CREATE OR REPLACE VIEW listed_rows AS
+SELECT reservation_id, user_id, username, name, gpu_type, gpu_count, duration, created_at, status, reason, detail,
+       cli_version, node_name, node_ip, node_port, ssh_host_keys, queue_position, estimated_start_at, launched_at,
+       expires_at, reservation_ended, last_updated, version, github_user, warning, node_count, other_members,
+       warned_minutes, extension_error, oom_count, last_oom_at, kept_until, idle_warned_at, idle_warning,
+       disk_id, disk_name, ebs_volume_id, start_at, likely_from, likely_to, node_labels, drain_warning
+FROM reservation_rows;

@@ -1,0 +1,203 @@
+"""A node that is drained while one runs there and one waits for it, on a real database."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from structlog.testing import capture_logs
+
+from gpudev.app.caller import Caller
+from gpudev.app.controllers.admission import AdmissionController
+from gpudev.app.controllers.execute import Executor
+from gpudev.app.controllers.reservations import ReservationController, Rules
+from gpudev.app.drain import DrainNodes
+from gpudev.app.extend import Extend, ExtensionRequest
+from gpudev.app.preview import Preview
+from gpudev.bootstrap.foundation import Stores
+from gpudev.domain.catalogue import DEFAULT_CATALOGUE
+from gpudev.domain.drain import NodeState
+from gpudev.domain.errors import Conflict, NotFound
+from gpudev.domain.expiry import TimePolicy
+from gpudev.domain.lifecycle import Status
+from gpudev.domain.names import NodeName, OperationId, UserId
+from gpudev.domain.operations import OperationKind
+from gpudev.domain.reasons import Reason
+from gpudev.domain.reservation import EventKind, Reservation
+from gpudev.ports.store import StoredEvent
+from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
+from tests.support.simulated_cluster import SimulatedCluster
+from tests.support.simulation import MovableClock
+
+pytestmark = pytest.mark.anyio
+
+HOUR = timedelta(hours=1)
+POLICY = TimePolicy()
+GRACE = Caller(UserId(0), "grace", is_active=True, is_admin=True)
+
+
+class World:
+    """Two nodes of four GPUs."""
+
+    def __init__(self, stores: Stores, *nodes: str) -> None:
+        self.stores = stores
+        self.clock = MovableClock()
+        self.cluster = SimulatedCluster("t4", {NodeName(node): 4 for node in nodes})
+        rules = Rules(DEFAULT_CATALOGUE, POLICY)
+        self.admission = AdmissionController(
+            stores.admissions, stores.gpu_types, self.cluster, rules, self.clock, "test"
+        )
+        executor = Executor(
+            stores.reservations, stores.operations, stores.admissions, self.cluster, self.clock
+        )
+        self.controller = ReservationController(stores.queue, executor, rules, stores.disks)
+        self.drains = DrainNodes(stores.nodes, stores.audit, self.clock)
+        preview = Preview(stores.forecasts, DEFAULT_CATALOGUE, POLICY, self.clock)
+        self.extend = Extend(stores.operations, POLICY, self.clock, preview, stores.nodes)
+
+    async def ask(self, hours: int) -> Reservation:
+        """For a whole node."""
+        user = await self.stores.users.upsert("ada")
+        made = make_reservation(user, gpu_count=4, duration=hours * HOUR, created_at=self.clock.time)
+        return await submit(self.stores, made)
+
+    async def work(self) -> None:
+        """Until nothing more happens by itself: a pass, turns, servers that answer, and all of it again."""
+        for _ in range(3):
+            await self.admission.turn("t4")
+            for _ in range(2):
+                for one in await self.stores.reservations.list_due(self.clock.time, 100):
+                    await self.controller.turn(one)
+                for one in self.cluster.servers:
+                    self.cluster.become_ready(one)
+                    await self.controller.turn(one)
+
+    async def get(self, one: Reservation) -> Reservation:
+        return await self.stores.reservations.get(one.id)
+
+    async def find_event(self, one: Reservation, kind: EventKind) -> StoredEvent:
+        events = await self.stores.reservations.list_events(one.id, 0)
+        [found] = [stored for stored in events if stored.event.kind is kind]
+        return found
+
+    async def find_state(self, node: str) -> NodeState:
+        return next(one.state for one in await self.stores.nodes.list_all() if one.name == node)
+
+
+async def test_one_runs_on_is_told_and_one_that_waits_goes_elsewhere(database: str) -> None:
+    async with open_test_stores(database) as stores:
+        world = World(stores, "t4-0", "t4-1")
+        short, long = await world.ask(2), await world.ask(6)
+        await world.work()
+        node = (await world.get(short)).node
+        other = (await world.get(long)).node
+        assert node is not None
+        assert {node, other} == {"t4-0", "t4-1"}
+        waiting = await world.ask(1)
+        await world.work()
+        promised = await world.get(waiting)
+        assert promised.planned_nodes == (node,)
+
+        drained, message = await world.drains.drain(GRACE, node, "new fans.")
+        assert [holder.id for holder in drained.holders] == [short.id]
+        assert message == (
+            f"Node {node} is being drained: nothing new is placed there. "
+            "1 reservation is still there, until 2026-03-01 14:00 UTC at the latest; its owner is told."
+        )
+        await world.work()
+        told = (await world.find_event(short, EventKind.NODE_LEAVES)).event.message
+        assert told.startswith(f"Node {node} is being taken out of service: new fans. ")
+        assert world.cluster.shown[short.id, told] == 1
+        assert (await world.get(short)).status is Status.ACTIVE
+        replanned = await world.get(waiting)
+        assert replanned.planned_nodes == (other,)
+        why = (await world.find_event(waiting, EventKind.REPLANNED)).event.message
+        assert why.endswith(f"{node} is out of service.")
+        assert (await world.get(long)).drain_warning == ""
+
+        with pytest.raises(Conflict, match="is being taken out of service: new fans"):
+            await world.extend(GRACE, await world.get(short), ExtensionRequest(1))
+
+
+async def test_a_node_becomes_empty_is_logged_as_drained_and_can_come_back(database: str) -> None:
+    async with open_test_stores(database) as stores:
+        world = World(stores, "t4-0")
+        one = await world.ask(2)
+        await world.work()
+        await world.drains.drain(GRACE, "t4-0", "")
+        await world.work()
+        waiting = await world.ask(1)
+        await world.work()
+        queued = await world.get(waiting)
+        assert (queued.status, queued.reason) == (Status.QUEUED, Reason.NO_NODES)
+        assert await world.find_state("t4-0") is NodeState.DRAINING
+
+        world.clock.time = NOON + 3 * HOUR
+        with capture_logs() as logs:
+            await world.work()
+        assert [log["node"] for log in logs if log["event"] == "node_drained"] == ["t4-0"]
+        assert (await world.get(one)).status is Status.EXPIRED
+        assert await world.find_state("t4-0") is NodeState.DRAINED
+        assert (await world.get(waiting)).status is Status.QUEUED
+
+        _, message = await world.drains.undrain(GRACE, "t4-0")
+        assert message == "Node t4-0 is in service again."
+        await world.work()
+        assert (await world.get(waiting)).status is Status.ACTIVE
+
+
+async def test_a_drain_that_is_called_off_is_told_and_more_time_is_given_again(database: str) -> None:
+    async with open_test_stores(database) as stores:
+        world = World(stores, "t4-0")
+        one = await world.ask(2)
+        await world.work()
+        await world.drains.drain(GRACE, "t4-0", "")
+        await world.work()
+        assert [notice.file_name for notice in world.cluster.homes[one.id]] == ["WARN_NODE_LEAVES.txt"]
+        await world.drains.undrain(GRACE, "t4-0")
+        await world.work()
+        await world.find_event(one, EventKind.NODE_STAYS)
+        assert world.cluster.homes[one.id] == frozenset()
+        await world.extend(GRACE, await world.get(one), ExtensionRequest(1))
+        await world.work()
+        assert (await world.get(one)).expires_at == NOON + 3 * HOUR
+
+
+async def test_an_extension_that_was_accepted_just_before_is_refused_with_the_reason(database: str) -> None:
+    async with open_test_stores(database) as stores:
+        world = World(stores, "t4-0")
+        one = await world.ask(2)
+        await world.work()
+        accepted = await world.extend(GRACE, await world.get(one), ExtensionRequest(1))
+        await world.drains.drain(GRACE, "t4-0", "")
+        await world.work()
+        outcome = await stores.operations.get(accepted.operation_id, None)
+        assert outcome.error.startswith("Node t4-0 is being taken out of service.")
+        assert (await world.get(one)).expires_at == NOON + 2 * HOUR
+
+
+async def test_who_cancels_on_a_node_that_leaves_empties_it(database: str) -> None:
+    async with open_test_stores(database) as stores:
+        world = World(stores, "t4-0")
+        one = await world.ask(2)
+        await world.work()
+        await world.drains.drain(GRACE, "t4-0", "")
+        operation = OperationId("11111111-1111-4111-8111-111111111111")
+        await stores.operations.request(operation, await world.get(one), OperationKind.CANCEL, NOON)
+        await world.work()
+        [node] = await stores.nodes.list_all()
+        assert node.drain is not None
+        assert (node.state, node.drain.emptied_at) == (NodeState.DRAINED, NOON)
+
+
+async def test_an_unknown_node_is_answered_with_those_there_are(database: str) -> None:
+    async with open_test_stores(database) as stores:
+        world = World(stores, "t4-0", "t4-1")
+        await world.work()
+        with pytest.raises(NotFound, match='There is no node "t4-9"') as missing:
+            await world.drains.drain(GRACE, "t4-9", "")
+        assert missing.value.hint == "Nodes: t4-0, t4-1."
+        with pytest.raises(NotFound):
+            await world.drains.undrain(GRACE, "t4-9")
+        _, message = await world.drains.undrain(GRACE, "t4-0")
+        assert message == "Node t4-0 was not drained."

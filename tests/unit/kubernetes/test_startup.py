@@ -11,6 +11,7 @@ import pytest
 
 from gpudev.adapters.kubernetes.listing import read_listing
 from gpudev.adapters.kubernetes.startup import START, startup_digest, startup_files
+from gpudev.domain.notices import NOTICE_FILE
 
 SCRIPTS = [name for name in startup_files() if name.endswith(".sh")]
 
@@ -132,7 +133,8 @@ def test_exactly_the_notices_that_are_given_stand(folder: Path, tmp_path: Path) 
     home.mkdir()
     terminals.mkdir()
     (terminals / "3").touch()
-    for name in ("WARN_EXPIRES_IN_30MIN.txt", "WARN_EXPIRES_IN_xMIN.txt", "WARN_MINE.txt"):
+    ours = ("WARN_EXPIRES_IN_30MIN.txt", "WARN_NODE_LEAVES.txt")
+    for name in (*ours, "WARN_EXPIRES_IN_xMIN.txt", "WARN_MINE.txt"):
         (home / name).write_text("old\n")
     (home / "WARN_IDLE.txt").symlink_to("WARN_MINE.txt")
     places = {"GPU_DEV_HOME": str(home), "GPU_DEV_TERMINALS": str(terminals)}
@@ -147,6 +149,16 @@ def test_exactly_the_notices_that_are_given_stand(folder: Path, tmp_path: Path) 
     (terminals / "3").write_text("")
     run(folder, "notices.sh", said, **places)
     assert (terminals / "3").read_text() == ""
+
+
+@pytest.mark.parametrize(
+    "name", ["WARN_EXPIRES_IN_5MIN.txt", "WARN_IDLE.txt", "WARN_NODE_LEAVES.txt", "OOM_DETECTED.txt"]
+)
+def test_every_kind_of_notice_can_stand(folder: Path, tmp_path: Path, name: str) -> None:
+    assert NOTICE_FILE.fullmatch(name)
+    places = {"GPU_DEV_HOME": str(tmp_path), "GPU_DEV_TERMINALS": str(tmp_path / "none")}
+    run(folder, "notices.sh", f"{name}\nWords.\n\n".encode(), **places)
+    assert (tmp_path / name).read_text() == "Words.\n"
 
 
 def test_a_name_that_is_no_notice_is_refused(folder: Path, tmp_path: Path) -> None:

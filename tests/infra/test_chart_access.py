@@ -7,10 +7,19 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.support.infra.chart import NAMESPACE, VALUES, Manifest, render, selects
+from tests.support.infra.chart import NAMESPACE, VALUES, Manifest, Rendering, render, selects
 
 RBAC = Path(__file__).parents[2] / "deploy" / "kubernetes" / "rbac.yaml"
+RBAC_DISKS = RBAC.with_name("rbac-disks.yaml")
+WITH_DISKS = {"aws"}
+OF_DISKS = "-disks"
+"""How the names of the roles end that only disks need."""
+READING = {"get", "list", "watch"}
 every_values_file = pytest.mark.parametrize("values", VALUES)
+
+
+def read_objects(file: Path) -> list[Manifest]:
+    return list(yaml.safe_load_all(file.read_text(encoding="utf-8")))
 
 
 def list_rules(values: str) -> list[Manifest]:
@@ -19,9 +28,11 @@ def list_rules(values: str) -> list[Manifest]:
 
 @every_values_file
 def test_roles_are_those_that_the_adapter_is_tested_with(values: str) -> None:
+    files = (RBAC, RBAC_DISKS) if values in WITH_DISKS else (RBAC,)
     written = {
         (one["kind"], one["metadata"]["name"]): one["rules"]
-        for one in yaml.safe_load_all(RBAC.read_text(encoding="utf-8"))
+        for file in files
+        for one in read_objects(file)
         if "rules" in one
     }
     roles = render(values).of_kind("Role", "ClusterRole")
@@ -39,17 +50,30 @@ def test_nobody_may_do_everything_or_list_secrets(values: str) -> None:
 @every_values_file
 def test_who_sees_the_whole_cluster_changes_nothing_there(values: str) -> None:
     for role in render(values).of_kind("ClusterRole"):
-        assert {verb for rule in role["rules"] for verb in rule["verbs"]} <= {"get", "list", "watch"}
+        if not role["metadata"]["name"].endswith(OF_DISKS):
+            assert {verb for rule in role["rules"] for verb in rule["verbs"]} <= READING
+
+
+def test_homes_are_disks_on_aws_and_elsewhere_only_where_somebody_chose_their_storage() -> None:
+    chosen = {
+        values: settings["data"].get("GPU_DEV_DISK_STORAGE", "none")
+        for values in VALUES
+        for settings in [render(values).get("ConfigMap", "gpu-dev-settings")]
+    }
+    assert {values for values, storage in chosen.items() if storage != "none"} == WITH_DISKS
+    assert chosen["aws"] == "aws"
 
 
 DISKS = ("settings.GPU_DEV_DISK_STORAGE=kubernetes",)
-READING = {"get", "list", "watch"}
 
 
-def test_with_disks_only_volumes_and_contents_of_snapshots_can_be_changed_everywhere() -> None:
+@pytest.mark.parametrize("rendering", [render("generic", DISKS), render("aws")], ids=["generic", "aws"])
+def test_with_disks_only_volumes_and_contents_of_snapshots_can_be_changed_everywhere(
+    rendering: Rendering,
+) -> None:
     changed = {
         resource
-        for role in render("generic", DISKS).of_kind("ClusterRole")
+        for role in rendering.of_kind("ClusterRole")
         for rule in role["rules"]
         if not READING.issuperset(rule["verbs"])
         for resource in rule["resources"]
@@ -59,7 +83,7 @@ def test_with_disks_only_volumes_and_contents_of_snapshots_can_be_changed_everyw
 
 def test_roles_of_disks_are_those_that_the_adapter_is_tested_with_and_go_to_the_control_plane() -> None:
     rendering = render("generic", DISKS)
-    for written in yaml.safe_load_all(RBAC.with_name("rbac-disks.yaml").read_text(encoding="utf-8")):
+    for written in read_objects(RBAC_DISKS):
         [found] = [
             one
             for one in rendering.of_kind(written["kind"])
@@ -68,14 +92,14 @@ def test_roles_of_disks_are_those_that_the_adapter_is_tested_with_and_go_to_the_
         assert found.get("rules") == written.get("rules")
         assert found.get("roleRef") == written.get("roleRef")
         for subject in found.get("subjects", ()):
-            assert subject["name"] == written["metadata"]["name"].removesuffix("-disks")
+            assert subject["name"] == written["metadata"]["name"].removesuffix(OF_DISKS)
             assert subject["namespace"] == NAMESPACE
 
 
 @every_values_file
 def test_roles_are_given_to_accounts_of_the_control_plane_alone(values: str) -> None:
     for binding in render(values).of_kind("RoleBinding", "ClusterRoleBinding"):
-        name = binding["roleRef"]["name"]
+        name = binding["roleRef"]["name"].removesuffix(OF_DISKS)
         assert binding["subjects"] == [{"kind": "ServiceAccount", "name": name, "namespace": NAMESPACE}]
 
 

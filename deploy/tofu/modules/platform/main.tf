@@ -51,10 +51,11 @@ locals {
         Condition = { StringLike = { "aws:RequestTag/gpu-dev-user" = "*" } }
       },
       {
-        Sid       = "SnapshotDisks"
+        # What a copy is made of has to be ours, too: a disk for its snapshot, a snapshot for the next volume.
+        Sid       = "CopyDisks"
         Effect    = "Allow"
-        Action    = ["ec2:CreateSnapshot"]
-        Resource  = "arn:aws:ec2:${var.region}:${var.account}:volume/*"
+        Action    = ["ec2:CreateSnapshot", "ec2:CreateVolume"]
+        Resource  = ["arn:aws:ec2:${var.region}:${var.account}:volume/*", "arn:aws:ec2:${var.region}::snapshot/*"]
         Condition = { StringLike = { "aws:ResourceTag/gpu-dev-user" = "*" } }
       },
       {
@@ -69,7 +70,7 @@ locals {
         Effect = "Allow"
         Action = [
           "ec2:AttachVolume", "ec2:DetachVolume", "ec2:ModifyVolume", "ec2:DeleteVolume", "ec2:DeleteSnapshot",
-          "ec2:CreateTags",
+          "ec2:CreateTags", "ec2:DeleteTags",
         ]
         Resource  = "*"
         Condition = { StringLike = { "aws:ResourceTag/gpu-dev-user" = "*" } }
@@ -81,8 +82,14 @@ locals {
         Resource = "arn:aws:s3:::${var.contents_bucket}/*"
       },
     ]
-    # Who somebody is, is asked with their own signature. It reads the lists of disks.
+    # Who somebody is, is asked with their own signature. It reads the lists of disks, and compares disks with volumes.
     api = [
+      {
+        Sid      = "SeeVolumes"
+        Effect   = "Allow"
+        Action   = ["ec2:DescribeVolumes", "ec2:DescribeSnapshots"]
+        Resource = "*"
+      },
       {
         Sid      = "ReadContents"
         Effect   = "Allow"
@@ -147,9 +154,10 @@ resource "helm_release" "gpu_dev" {
   values = [
     file("${local.chart}/values/aws.yaml"),
     yamlencode({
-      image  = { repository = var.repositories["api-service"], tag = local.version }
-      aws    = { region = var.region, clusterName = var.cluster_name, allowedAccounts = [var.account], allowedRole = var.allowed_role }
-      access = { admins = var.admins, publicNames = compact([var.domain == "" ? "" : "api.${var.domain}"]), trustedProxies = [var.vpc_cidr] }
+      image    = { repository = var.repositories["api-service"], tag = local.version }
+      aws      = { region = var.region, clusterName = var.cluster_name, allowedAccounts = [var.account], allowedRole = var.allowed_role }
+      settings = { GPU_DEV_DISK_LISTING_BUCKET = var.contents_bucket }
+      access   = { admins = var.admins, publicNames = compact([var.domain == "" ? "" : "api.${var.domain}"]), trustedProxies = [var.vpc_cidr] }
       api = {
         serviceAccountAnnotations = local.role_annotation["api"]
         public                    = { annotations = local.load_balancer_annotations }

@@ -57,6 +57,8 @@ class Effort:
 
 
 QUICK = Effort((1_000, 10_000), 40, 3)
+MOST_GROWTH = 20
+"""How much longer a full pass may take with ten times as many."""
 QUEUE = 10_000
 """How many wait while single events are measured."""
 
@@ -77,14 +79,29 @@ def _report(passes: dict[int, float], targets: list[Target]) -> str:
         for count, seconds in passes.items()
     )
     rows = "\n".join(target.row() for target in targets)
+    points = ", ".join(f"{seconds:.3f}" for seconds in passes.values())
+    plot = (
+        f'```mermaid\nxychart-beta\n    x-axis "waiting" [{", ".join(map(str, passes))}]\n'
+        f'    y-axis "seconds"\n    line [{points}]\n```'
+    )
     return (
         f"{NODES:,} nodes of {GPUS} GPUs, all of them lent until some time in the next day; requests of 1 to "
         f"8 GPUs for half an hour to a day, {GANGS:.0%} of them for 2 to 4 whole nodes. Milliseconds of the "
         f"processor, one core; single events are measured with {QUEUE:,} waiting.\n\n"
         f"| what | took | target | met |\n|---|---:|---:|---|\n{rows}\n\n"
         f"Everybody fitted anew, by the length of the queue:\n\n"
-        f"| waiting | ms | µs each |\n|---:|---:|---:|\n{growth}\n"
+        f"| waiting | ms | µs each |\n|---:|---:|---:|\n{growth}\n\n"
+        f"{_describe_growth(passes)}{plot}\n"
     )
+
+
+def _describe_growth(passes: dict[int, float]) -> str:
+    if not {10_000, 100_000} <= passes.keys():
+        return ""
+    ratio = passes[100_000] / passes[10_000]
+    verdict = "met" if ratio <= MOST_GROWTH else "**missed**"
+    wanted = f"10,000 to 100,000; at most {MOST_GROWTH}: {verdict}"
+    return f"Ten times as many take {ratio:.1f} times as long ({wanted}).\n\n"
 
 
 def _pass_targets(passes: dict[int, float]) -> list[Target]:

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tests.support.infra.chart import render
-from tests.support.infra.prometheus import find_program
+from tests.support.infra.packages import find_program
 
 CASES = Path(__file__).with_name("alerts.test.yaml")
 
@@ -24,7 +24,7 @@ def rules(tmp_path: Path) -> Path:
 
 
 def promtool(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [find_program("promtool"), *arguments]
+    command = [find_program("prometheus", "promtool"), *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 

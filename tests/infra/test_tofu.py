@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,10 +11,8 @@ import tfparse
 
 from tests.support.golden import check_file
 from tests.support.infra.catalogue import CATALOGUE_FILE, TOFU, write_catalogue
-from tests.support.infra.programs import get_shellcheck
 from tests.support.infra.tofu import Checkout, TofuRefused, copy_deployment
 
-PREPARE = TOFU / "modules" / "gpu-nodes" / "user-data" / "prepare.sh"
 NAMES_THAT_OPERATORS_SET = {
     "aws_region",
     "ghcr_token",
@@ -119,58 +116,3 @@ def test_every_node_keeps_its_credentials_from_containers() -> None:
         (options,) = [template["metadata_options"]]
         found = options[0] if isinstance(options, list) else options
         assert (found["http_tokens"], found["http_put_response_hop_limit"]) == ("required", 1)
-
-
-def test_script_of_a_node_is_clean() -> None:
-    done = subprocess.run(
-        [get_shellcheck(), "--severity=style", str(PREPARE)], capture_output=True, text=True, check=False
-    )
-    assert done.stdout == ""
-
-
-def run_prepare(root: Path, **settings: str) -> list[str]:
-    """Prepare a node below `root`, with programs that only note that they were called; the calls."""
-    programs = root / "bin"
-    programs.mkdir(parents=True)
-    for name in ("systemctl", "modprobe"):
-        program = programs / name
-        program.write_text(f'#!/bin/sh\necho {name} "$@" >>"{root}/calls"\n', encoding="utf-8")
-        program.chmod(0o755)
-    path = f"{programs}:/usr/bin:/bin"
-    subprocess.run(["bash", str(PREPARE)], env={"PATH": path, "ROOT": str(root), **settings}, check=True)
-    return (root / "calls").read_text(encoding="utf-8").splitlines()
-
-
-def test_profiling_is_allowed_before_the_driver_is_loaded(tmp_path: Path) -> None:
-    calls = run_prepare(tmp_path, HAS_GPU="true", PROFILING="true", REGISTRY_MIRRORS="")
-    option = (tmp_path / "etc/modprobe.d/nvidia-profiling.conf").read_text(encoding="utf-8")
-    assert option == "options nvidia NVreg_RestrictProfilingToAdminUsers=0\n"
-    assert calls == ["systemctl enable kubelet"]
-
-
-def test_driver_of_the_image_is_loaded_again_with_the_option(tmp_path: Path) -> None:
-    parameters = tmp_path / "proc/driver/nvidia/params"
-    parameters.parent.mkdir(parents=True)
-    parameters.write_text("RmProfilingAdminOnly: 1\n", encoding="utf-8")
-    calls = run_prepare(tmp_path, HAS_GPU="true", PROFILING="true", REGISTRY_MIRRORS="")
-    assert [call.split()[:2] for call in calls] == [
-        ["modprobe", "-r"],
-        ["modprobe", "nvidia"],
-        ["systemctl", "enable"],
-    ]
-
-
-@pytest.mark.parametrize("has_gpu", ["true", "false"])
-def test_profiling_is_not_allowed_elsewhere(tmp_path: Path, has_gpu: str) -> None:
-    run_prepare(tmp_path, HAS_GPU=has_gpu, PROFILING="false", REGISTRY_MIRRORS="")
-    assert not (tmp_path / "etc").exists()
-
-
-def test_caches_are_trusted_and_their_hosts_remain_behind_them(tmp_path: Path) -> None:
-    mirrors = "ghcr.io=cache.example:5000 docker.io=other.example:5000"
-    run_prepare(tmp_path, HAS_GPU="false", PROFILING="false", REGISTRY_MIRRORS=mirrors)
-    hosts = (tmp_path / "etc/containerd/certs.d/ghcr.io/hosts.toml").read_text(encoding="utf-8")
-    assert 'server = "https://ghcr.io"' in hosts
-    assert '[host."http://cache.example:5000"]' in hosts
-    docker = json.loads((tmp_path / "etc/docker/daemon.json").read_text(encoding="utf-8"))
-    assert docker == {"insecure-registries": ["cache.example:5000", "other.example:5000"]}

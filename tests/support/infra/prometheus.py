@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.server
 import json
-import os
 import shutil
 import socket
 import subprocess
@@ -14,41 +13,16 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 from typing_extensions import override
 
-from tests.support.kubernetes.cache import cache_folder, unfinished
-from tests.support.kubernetes.progress import step
+from tests.support.infra.packages import find_program
 from tests.support.machine import wait_for
 
-_PACKAGE = "prometheus"
 _DEADLINE_SECONDS = 60
-
-
-@cache
-def find_program(name: str) -> str:
-    """`prometheus` or `promtool`, out of the package, which is not installed."""
-    place = cache_folder("infra") / "prometheus-debian"
-    if not place.exists():
-        with step("Fetching Prometheus"), unfinished(place) as made:
-            subprocess.run(["dpkg-deb", "--extract", _fetch_package(made.parent), str(made)], check=True)
-    return str(place / "usr" / "bin" / name)
-
-
-def _fetch_package(folder: Path) -> str:
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    download = ["apt-get", "download", "--quiet=2", _PACKAGE]
-    for prepare in ([], ["apt-get", "update", "--quiet=2"]):
-        if prepare:
-            subprocess.run(prepare, env=environment, check=True)
-        if subprocess.run(download, cwd=folder, env=environment, check=False).returncode == 0:
-            (package,) = folder.glob("*.deb")
-            return str(package)
-    raise LookupError("apt has no package prometheus.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +52,7 @@ def running_prometheus(
         address = f"127.0.0.1:{probe.getsockname()[1]}"
     process = subprocess.Popen(
         [
-            find_program("prometheus"),
+            find_program("prometheus", "prometheus"),
             *(f"--config.file={config}", f"--storage.tsdb.path={folder / 'data'}"),
             *(f"--web.listen-address={address}", "--log.level=error"),
             *(f"--web.console.templates={folder}", f"--web.console.libraries={folder}"),

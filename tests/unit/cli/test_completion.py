@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -81,9 +83,32 @@ def test_each_shell_has_its_script(gpu_dev: GpuDev, shell: str) -> None:
     assert f"_GPU_DEV_COMPLETE={shell}_complete" in result.out
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_shell_itself_reads_the_script(gpu_dev: GpuDev, shell: str) -> None:
-    try:
-        subprocess.run([shell, "-n"], input=gpu_dev("completion", shell).out, text=True, check=True)
-    except FileNotFoundError:
+PRESS_TAB = {
+    "bash": (
+        'source "$1"; COMP_WORDS=(gpu-dev show tr); COMP_CWORD=2; _gpu_dev_completion gpu-dev;'
+        ' printf "%s\\n" "${COMPREPLY[@]}"'
+    ),
+    # What would draw the list prints it; there is no line editor without a terminal.
+    "zsh": (
+        "compdef() { : }; compadd() { print -l ${(P)5} }; _describe() { print -l ${${(P)3}%%:*} };"
+        ' source "$1"; words=(gpu-dev show tr); CURRENT=3; _gpu_dev_completion'
+    ),
+    "fish": 'source $argv[1]; complete -C "gpu-dev show tr"',
+}
+
+
+@pytest.mark.parametrize("shell", PRESS_TAB)
+def test_the_shell_itself_offers_live_words(
+    gpu_dev: GpuDev, live: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: str
+) -> None:
+    if shutil.which(shell) is None:
+        if shell in os.environ.get("GPU_DEV_TEST_REQUIRE", ""):
+            pytest.fail(f"{shell} is not installed, and GPU_DEV_TEST_REQUIRE names it.")
         pytest.skip(f"{shell} is not installed")
+    script = tmp_path / "script"
+    script.write_text(gpu_dev("completion", shell).out)
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+    words = ("-c", PRESS_TAB[shell], *(() if shell == "fish" else (shell,)), str(script))
+    pressed = subprocess.run([shell, *words], capture_output=True, text=True, check=True)
+    offered = [line.partition("\t")[0] for line in pressed.stdout.splitlines()]  # fish adds descriptions
+    assert (offered, pressed.stderr) == (["train"], "")

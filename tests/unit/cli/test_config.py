@@ -97,6 +97,7 @@ def test_show_says_where_each_comes_from(
     monkeypatch.setenv("GPU_DEV_GITHUB_USER", "ada")
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("COLUMNS", "500")  # wide enough for the path of any home
     shown = gpu_dev("config", "show").out.replace(str(home), "HOME")
     # The columns are as wide as the path of the home, which is another one each time.
     lines = [re.sub(" {2,}", "  ", line) for line in shown.splitlines()]

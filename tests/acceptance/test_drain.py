@@ -22,7 +22,7 @@ def find_node(machine: Machine, name: str) -> dict[str, Any]:
 
 
 def find_node_of(machine: Machine, reservation: str) -> str:
-    nodes = machine.ask("admin", "nodes")["nodes"]
+    nodes: list[dict[str, Any]] = machine.ask("admin", "nodes")["nodes"]
     return next(
         node["name"] for node in nodes for one in node["reservations"] if one["job_id"] == reservation
     )

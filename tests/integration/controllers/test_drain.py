@@ -21,6 +21,7 @@ from gpudev.domain.errors import Conflict, NotFound
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName, OperationId, UserId
+from gpudev.domain.notification import Target, TargetKind, Topic, wants
 from gpudev.domain.operations import OperationKind
 from gpudev.domain.reasons import Reason
 from gpudev.domain.reservation import EventKind, Reservation
@@ -117,6 +118,22 @@ async def test_one_runs_on_is_told_and_one_that_waits_goes_elsewhere(database: s
 
         with pytest.raises(Conflict, match="is being taken out of service: new fans"):
             await world.extend(GRACE, await world.get(short), ExtensionRequest(1))
+
+
+async def test_who_wants_to_hear_of_warnings_is_notified_of_both(database: str) -> None:
+    async with open_test_stores(database) as stores:
+        world = World(stores, "t4-0")
+        one = await world.ask(2)
+        await world.work()
+        target = Target(one.user_id, TargetKind.WEBHOOK, "https://x.test", frozenset({Topic.WARNINGS}))
+        await stores.notifications.set_target(target)
+        await world.drains.drain(GRACE, "t4-0", "new fans")
+        await world.work()
+        await world.drains.undrain(GRACE, "t4-0")
+        await world.work()
+        due = [delivery.notification for delivery in await stores.notifications.read(10, HOUR)]
+    assert [told.event for told in due if wants(target, told.event)] == ["node_leaves", "node_stays"]
+    assert due[0].message.startswith("Node t4-0 is being taken out of service: new fans. ")
 
 
 async def test_a_node_becomes_empty_is_logged_as_drained_and_can_come_back(database: str) -> None:

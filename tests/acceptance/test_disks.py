@@ -10,10 +10,9 @@ import pytest
 
 from gpudev.client.errors import Conflict
 from gpudev.wire.jobs import SubmitRequest
-from tests.support.machine import Machine, running_machine, wait_for
+from tests.support.disk_life import WORDS, check_that_a_file_lives_through_everything, read, write_and_cancel
+from tests.support.machine import Machine, running_machine
 from tests.support.reservations import PUBLIC_KEY
-
-WORDS = "every byte of it"
 
 
 @pytest.fixture(scope="module")
@@ -28,39 +27,13 @@ def _leave_nothing(machine: Machine) -> Iterator[None]:
     machine.run("cancel", "--all", "--yes", check=False)
 
 
-def write_and_cancel(machine: Machine, disk: str, file: str) -> None:
-    reservation = machine.reserve("-t", "t4", "--disk", disk)
-    done = machine.ssh(reservation, f"echo {WORDS} > ~/{file} && sync")
-    assert done.returncode == 0, done.stderr
-    machine.run("cancel", reservation, "--yes")
-
-
-def read(machine: Machine, disk: str, file: str) -> str:
-    reservation = machine.reserve("-t", "t4", "--disk", disk)
-    content = machine.ssh(reservation, f"cat ~/{file}").stdout.strip()
-    machine.run("cancel", reservation, "--yes")
-    return content
-
-
 def test_what_was_written_is_there_again(machine: Machine) -> None:
-    write_and_cancel(machine, "work", "notes.txt")
-    assert read(machine, "work", "notes.txt") == WORDS
+    write_and_cancel(machine, "t4", "work", "notes.txt")
+    assert read(machine, "t4", "work", "notes.txt") == WORDS
 
 
 def test_a_file_lives_through_everything_that_can_be_done_to_its_disk(machine: Machine) -> None:
-    write_and_cancel(machine, "first", "kept.txt")
-    wait_for(lambda: machine.ask("disk", "show", "first")["snapshot_count"], "the snapshot")
-    assert "kept.txt" in machine.run("disk", "list-content", "first").stdout
-
-    machine.run("disk", "rename", "first", "second")
-    machine.run("disk", "clone", "second", "third")
-    machine.run("disk", "delete", "second", "--yes")
-    assert [disk["disk_name"] for disk in machine.ask("disk", "list", "--deleted")["disks"]] == ["second"]
-    assert machine.run("disk", "rename", "second", "other", check=False).returncode == 1
-    machine.run("disk", "restore", "second", "--as", "fourth")
-
-    assert read(machine, "third", "kept.txt") == WORDS
-    assert read(machine, "fourth", "kept.txt") == WORDS
+    check_that_a_file_lives_through_everything(machine, "t4")
 
 
 def test_without_a_word_the_home_is_the_default_disk(machine: Machine) -> None:

@@ -8,14 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.fault_stories import DISK_FAULT_POINTS, FaultPoint
+from tests.support.disk_life import WORDS, check_that_a_file_lives_through_everything, read, write_and_cancel
 from tests.support.kubernetes.access import Access
 from tests.support.kubernetes.cluster import Cluster
 from tests.support.kubernetes.provisioner import NODE_LABEL
 from tests.support.kubernetes.storage import CLASS, SNAPSHOT_CLASS
 from tests.support.kubernetes_machine import running_on_kubernetes
 from tests.support.machine import Machine, wait_for
-
-WORDS = "every byte of it"
 
 
 @pytest.fixture(scope="module")
@@ -56,31 +55,8 @@ def _leave_nothing(machine: Machine) -> Iterator[None]:
     machine.run("cancel", "--all", "--yes", check=False)
 
 
-def write_and_cancel(machine: Machine, disk: str, file: str) -> None:
-    reservation = machine.reserve("-t", "h100", "--disk", disk)
-    done = machine.ssh(reservation, f"echo {WORDS} > ~/{file} && sync")
-    assert done.returncode == 0, done.stderr
-    machine.run("cancel", reservation, "--yes")
-
-
-def read(machine: Machine, disk: str, file: str) -> str:
-    reservation = machine.reserve("-t", "h100", "--disk", disk)
-    content = machine.ssh(reservation, f"cat ~/{file}").stdout.strip()
-    machine.run("cancel", reservation, "--yes")
-    return content
-
-
 def test_a_file_lives_through_everything_that_can_be_done_to_its_disk(machine: Machine) -> None:
-    write_and_cancel(machine, "first", "kept.txt")
-    wait_for(lambda: machine.ask("disk", "show", "first")["snapshot_count"], "the snapshot")
-    assert "kept.txt" in machine.run("disk", "list-content", "first").stdout
-
-    machine.run("disk", "rename", "first", "second")
-    machine.run("disk", "clone", "second", "third")
-    machine.run("disk", "delete", "second", "--yes")
-    machine.run("disk", "restore", "second", "--as", "fourth")
-    assert read(machine, "third", "kept.txt") == WORDS
-    assert read(machine, "fourth", "kept.txt") == WORDS
+    check_that_a_file_lives_through_everything(machine, "h100")
 
 
 def test_the_greeting_says_what_becomes_of_the_home(machine: Machine) -> None:
@@ -95,7 +71,7 @@ def test_the_greeting_says_what_becomes_of_the_home(machine: Machine) -> None:
 def test_a_disk_stays_where_it_is_and_its_reservations_go_there(
     machine: Machine, access: Access, own_namespace: str
 ) -> None:
-    write_and_cancel(machine, "tied", "here.txt")
+    write_and_cancel(machine, "h100", "tied", "here.txt")
     wait_for(lambda: machine.ask("disk", "show", "tied")["state"] == "available", "a free disk")
     elsewhere = machine.submit("-t", "a100", "--disk", "tied")
     waiting = wait_for(lambda: (job := machine.show(elsewhere))["status"] == "queued" and job, "the queue")
@@ -103,13 +79,13 @@ def test_a_disk_stays_where_it_is_and_its_reservations_go_there(
     # Nobody behind it is held back.
     machine.reserve("-t", "a100", "--disk", "none")
     machine.run("cancel", elsewhere, "--yes")
-    assert read(machine, "tied", "here.txt") == WORDS
+    assert read(machine, "h100", "tied", "here.txt") == WORDS
 
 
 def test_what_nobody_purged_outlives_the_namespace(
     machine: Machine, access: Access, own_namespace: str
 ) -> None:
-    write_and_cancel(machine, "safe", "kept.txt")
+    write_and_cancel(machine, "h100", "safe", "kept.txt")
     wait_for(lambda: machine.ask("disk", "show", "safe")["state"] == "available", "a free disk")
     volumes = access.get("pv")["items"]
     own = [one for one in volumes if one["spec"]["claimRef"]["namespace"] == own_namespace]
@@ -127,11 +103,11 @@ def test_the_controller_may_die_while_a_home_is_listed(
     machine.run("cancel", reservation, "--yes")
     wait_for(lambda: not fault_file.exists(), f"{point.name} to be reached")
     wait_for(lambda: machine.ask("disk", "show", "survives")["state"] == "available", "a free disk")
-    assert read(machine, "survives", point.name) == WORDS
+    assert read(machine, "h100", "survives", point.name) == WORDS
 
 
 def test_rows_and_claims_agree(machine: Machine) -> None:
-    write_and_cancel(machine, "agreed", "kept.txt")
+    write_and_cancel(machine, "h100", "agreed", "kept.txt")
     wait_for(lambda: machine.ask("disk", "show", "agreed")["state"] == "available", "a free disk")
     checked = machine.ask("admin", "disks", "check")
     assert checked["orphaned_db_active"] == 0

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from dataclasses import dataclass
 
-from gpudev.domain.errors import StoreUnavailable
+from gpudev.app.figures import keep_showing
 from gpudev.domain.lifecycle import LIVE
 from gpudev.ports.store import GpuTypes, Health, Reservations, StatusCount
 from gpudev.telemetry import GPUS, QUEUED_GPUS, QUEUED_REQUESTS, RESERVATIONS, RESERVED_GPUS
@@ -23,12 +21,7 @@ class ShowClusterFigures:
 
     async def run(self) -> None:
         """Until cancelled."""
-        while True:
-            # While the database is silent the last figures stand; the alerts tell that it is silent.
-            with contextlib.suppress(StoreUnavailable):
-                await self.health.check()
-                await self.show()
-            await asyncio.sleep(_EVERY_SECONDS)
+        await keep_showing(self.show, self.health, _EVERY_SECONDS)
 
     async def show(self) -> None:
         for stored in await self.gpu_types.list_availability():

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from dataclasses import asdict, dataclass
 
-from gpudev.domain.errors import StoreUnavailable
+from gpudev.app.figures import keep_showing
 from gpudev.ports.ledger import DiskLedger
 from gpudev.ports.store import Health
 from gpudev.telemetry import DISK_RECONCILIATION, DISK_RECONCILIATION_TIME
@@ -21,12 +19,7 @@ class ShowDiskFigures:
 
     async def run(self) -> None:
         """Until cancelled."""
-        while True:
-            # Old figures are better than none; their time tells that they are old.
-            with contextlib.suppress(StoreUnavailable):
-                await self.health.check()
-                await self.show()
-            await asyncio.sleep(_EVERY_SECONDS)
+        await keep_showing(self.show, self.health, _EVERY_SECONDS)
 
     async def show(self) -> None:
         last = await self.ledger.find_last()

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from dataclasses import asdict, dataclass
 
+from gpudev.app.figures import keep_showing
 from gpudev.app.preview import Preview
-from gpudev.domain.errors import StoreUnavailable
 from gpudev.ports.store import Health
 from gpudev.telemetry import FORECASTS
 
@@ -21,12 +19,7 @@ class ShowForecastFigures:
 
     async def run(self) -> None:
         """Until cancelled."""
-        while True:
-            # What was measured before is as good as new: it is about four weeks.
-            with contextlib.suppress(StoreUnavailable):
-                await self.health.check()
-                await self.show()
-            await asyncio.sleep(_EVERY_SECONDS)
+        await keep_showing(self.show, self.health, _EVERY_SECONDS)
 
     async def show(self) -> None:
         for measured in await self.preview.measure_accuracy():

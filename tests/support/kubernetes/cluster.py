@@ -23,6 +23,7 @@ from tests.support.kubernetes.debian import install_missing_packages
 from tests.support.kubernetes.images import build_images
 from tests.support.kubernetes.kwok import SELECTOR, SimulatedNodes, simulated_node
 from tests.support.kubernetes.network import Addresses, Bridge
+from tests.support.kubernetes.network_policies import NetworkPolicies
 from tests.support.kubernetes.node import Node
 from tests.support.kubernetes.processes import ClusterFailed, kill, list_marked, list_processes
 from tests.support.kubernetes.programs import build_programs, get_program
@@ -113,6 +114,11 @@ class Cluster:
         """For disks; it is started by those who need it."""
         kubeconfig = self.control_plane.kubeconfigs / "storage"
         return Storage(self.folder / "storage", kubeconfig, self._processes)
+
+    @cached_property
+    def network_policies(self) -> NetworkPolicies:
+        """What enforces them; it is started by those who need it."""
+        return NetworkPolicies(tuple(node.enforcer for node in self.nodes.values()))
 
     def is_up(self) -> bool:
         """Whether it was brought up whole, and runs; single parts may be stopped."""

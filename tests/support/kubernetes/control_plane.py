@@ -12,6 +12,7 @@ from tests.support.kubernetes.dns import Dns
 from tests.support.kubernetes.etcd import Etcd
 from tests.support.kubernetes.kubeconfig import Identity, make_identity, write_kubeconfig, write_tokens
 from tests.support.kubernetes.network import Addresses
+from tests.support.kubernetes.network_policies import IDENTITY as NETWORK_POLICIES
 from tests.support.kubernetes.processes import Process
 
 _EVERYTHING = "system:masters"
@@ -93,6 +94,7 @@ def _identities(nodes: tuple[str, ...]) -> dict[str, Identity]:
         "coredns": make_identity("coredns", _EVERYTHING),
         "kwok": make_identity("kwok", _EVERYTHING),
         "storage": make_identity("storage", _EVERYTHING),
+        NETWORK_POLICIES: make_identity(NETWORK_POLICIES),
         "kube-proxy": make_identity("system:kube-proxy", "system:node-proxier"),
         **{name: make_identity(f"system:{name}") for name in programs},
         **{name: make_identity(f"system:node:{name}", "system:nodes") for name in nodes},

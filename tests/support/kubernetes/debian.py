@@ -16,6 +16,7 @@ PACKAGES = {
     "runc": "/usr/sbin/runc",
     "containernetworking-plugins": "/usr/lib/cni/ptp",
     "iptables": "/usr/sbin/iptables",
+    "ipset": "/usr/sbin/ipset",
     "nftables": "/usr/sbin/nft",
     "conntrack": "/usr/sbin/conntrack",
     "iproute2": "/usr/sbin/ip",

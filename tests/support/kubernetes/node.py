@@ -13,6 +13,7 @@ from tests.support.kubernetes.kube_proxy import KubeProxy
 from tests.support.kubernetes.kubelet import KERNEL_SETTINGS, Kubelet
 from tests.support.kubernetes.namespaces import Namespaces
 from tests.support.kubernetes.network import Bridge, add_route
+from tests.support.kubernetes.network_policies import IDENTITY, Enforcer
 from tests.support.kubernetes.processes import Process
 
 # What the node's programs keep in fixed places, each in a folder of the node's own.
@@ -65,6 +66,17 @@ class Node:
             self.kubeconfigs / "kube-proxy",
             self.namespaces,
             self._process("kube-proxy"),
+        )
+
+    @property
+    def enforcer(self) -> Enforcer:
+        """Of NetworkPolicies; it is started by those who need it."""
+        return Enforcer(
+            self.name,
+            self.bridge.addresses.services,
+            self.kubeconfigs / IDENTITY,
+            self.namespaces,
+            self._process("network-policies"),
         )
 
     def start_containers(self, archives: Sequence[Path]) -> None:

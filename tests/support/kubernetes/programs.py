@@ -1,4 +1,4 @@
-"""The programs that are compiled here from Go modules, once: Kubernetes, kwok, CoreDNS and two tiny ones.
+"""The programs that are compiled here from Go modules, once: Kubernetes, what goes with it and tiny ones.
 
 The versions are pinned in this file and nowhere else. Each module gets a folder in the cache with a go.mod
 that is written here; the first build of all takes about ten minutes on two cores.
@@ -19,6 +19,7 @@ from tests.support.kubernetes.progress import step
 KUBERNETES = "1.36.4"
 KWOK = "0.8.0"
 COREDNS = "1.15.0"
+KUBE_ROUTER = "1.5.1"
 _GO = "1.26.0"
 
 _SOURCES = Path(__file__).with_name("sources")
@@ -58,6 +59,9 @@ _STAGING = (
     "streaming",
 )
 """Parts of Kubernetes that its own go.mod takes from folders beside it; they are released as modules, too."""
+
+_CLIENT = ("api", "apimachinery", "client-go")
+"""Those of them by which a program asks the API server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +129,25 @@ def _kubernetes() -> Module:
     )
 
 
+def _network_policies() -> Module:
+    minor = KUBERNETES.partition(".")[2]
+    return Module(
+        "network-policies",
+        "github.com/cloudnativelabs/kube-router",
+        KUBE_ROUTER,
+        (Program("network-policies", "."),),
+        # Those of Kubernetes, which are compiled already.
+        tuple(f"replace k8s.io/{name} => k8s.io/{name} v0.{minor}" for name in _CLIENT),
+    )
+
+
 MODULES = (
     Module("pause", None, "1", (Program("pause", "."),)),
     Module("exit", None, "1", (Program("exit", "."),)),
     _kubernetes(),
     Module("kwok", "sigs.k8s.io/kwok", KWOK, (Program("kwok", "sigs.k8s.io/kwok/cmd/kwok"),)),
     Module("coredns", "github.com/coredns/coredns", COREDNS, (Program("coredns", "."),)),
+    _network_policies(),
 )
 
 

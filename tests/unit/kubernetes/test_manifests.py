@@ -19,7 +19,11 @@ from gpudev.adapters.kubernetes.manifests.claim import make_claim, make_snapshot
 from gpudev.adapters.kubernetes.manifests.config_map import make_startup
 from gpudev.adapters.kubernetes.manifests.ebs import make_home_claim, make_home_volume
 from gpudev.adapters.kubernetes.manifests.environment import make_environment
-from gpudev.adapters.kubernetes.manifests.network_policy import make_gang_policy, make_network_policy
+from gpudev.adapters.kubernetes.manifests.network_policy import (
+    make_egress_policy,
+    make_gang_policy,
+    make_ingress_policy,
+)
 from gpudev.adapters.kubernetes.manifests.pod import make_pod
 from gpudev.adapters.kubernetes.manifests.resources import cpu_quantity, memory_quantity, shared_memory
 from gpudev.adapters.kubernetes.manifests.secret import Keys, make_secret
@@ -76,7 +80,8 @@ MANIFESTS: dict[str, Json] = {
     ),
     "ebs_volume": make_home_volume(WITH_DISK, EBS, CONFIG),
     "ebs_claim": make_home_claim(WITH_DISK, EBS, CONFIG, SLOT),
-    "network_policy": make_network_policy(replace(CONFIG, closed_networks=("10.9.0.0/16",))),
+    "ingress_policy": make_ingress_policy(CONFIG),
+    "egress_policy": make_egress_policy(replace(CONFIG, closed_networks=("10.9.0.0/16",))),
 }
 
 

@@ -23,7 +23,11 @@ from gpudev.adapters.kubernetes.labels import (
     uid_of,
 )
 from gpudev.adapters.kubernetes.manifests.config_map import make_startup, startup_name
-from gpudev.adapters.kubernetes.manifests.network_policy import make_gang_policy, make_network_policy
+from gpudev.adapters.kubernetes.manifests.network_policy import (
+    make_egress_policy,
+    make_gang_policy,
+    make_ingress_policy,
+)
 from gpudev.adapters.kubernetes.manifests.pod import PodOrder, make_pod
 from gpudev.adapters.kubernetes.manifests.secret import Keys, make_secret
 from gpudev.adapters.kubernetes.manifests.service import (
@@ -45,7 +49,7 @@ class Maker:
         self.homes = HomeClaims(client, config)
 
     async def prepare_namespace(self) -> str:
-        """What all dev servers share: the namespace, their start-up files and their NetworkPolicy.
+        """What all dev servers share: the namespace, their start-up files and their NetworkPolicies.
 
         The namespace's uid, which no other of that name has.
         """
@@ -55,7 +59,10 @@ class Maker:
             manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
             known = await self._client.create(NAMESPACES, manifest)
         await self._create_unless_there(self._kinds.config_maps, make_startup(namespace))
-        await self._client.apply(self._kinds.network_policies, make_network_policy(self._config))
+        # In this order: earlier versions kept one for both, by the name of the second, and the way out must
+        # not be open meanwhile.
+        for make_policy in (make_egress_policy, make_ingress_policy):
+            await self._client.apply(self._kinds.network_policies, make_policy(self._config))
         return uid_of(known)
 
     async def make_server(self, spec: ServerSpec) -> list[Json]:

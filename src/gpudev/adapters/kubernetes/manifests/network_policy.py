@@ -1,6 +1,10 @@
-"""The NetworkPolicy of the namespace: SSH in, the world out, and nothing of ours in between.
+"""The NetworkPolicies of the namespace: SSH in, the world out, and nothing of ours in between.
 
-A gang has one more, which opens its members to each other.
+What comes in and what goes out have a policy each. By the words of Kubernetes one for both means the same,
+but there are enforcers (kube-router 1.5) that let a packet through if either half of a policy fits it. One
+policy that opens the world to dev servers would there open dev servers to each other.
+
+A gang has one more, which opens its members to each other; its halves are the same.
 """
 
 from __future__ import annotations
@@ -27,23 +31,20 @@ _ANYWHERE = {4: "0.0.0.0/0", 6: "::/0"}
 _DNS_PORT = 53
 
 
-def make_network_policy(config: KubernetesConfig) -> Json:
+def make_ingress_policy(config: KubernetesConfig) -> Json:
     """Everybody may come to port 22, the controllers and other dev servers included, and to no other."""
+    rule = {"ports": [{"port": SSH_PORT, "protocol": "TCP"}]}
+    return _make_policy("gpu-dev-servers", config, {"policyTypes": ["Ingress"], "ingress": [rule]})
+
+
+def make_egress_policy(config: KubernetesConfig) -> Json:
+    """Dev servers may go everywhere but to the networks that are closed; those still answer for names."""
     closed = [ip_network(text) for text in (*METADATA_SERVICES, *config.closed_networks)]
-    return {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": make_metadata("gpu-dev-servers", config.namespace, {}),
-        "spec": {
-            "podSelector": {"matchLabels": {MANAGED_BY: FIELD_MANAGER, COMPONENT: DEV_SERVER}},
-            "policyTypes": ["Ingress", "Egress"],
-            "ingress": [{"ports": [{"port": SSH_PORT, "protocol": "TCP"}]}],
-            "egress": [
-                {"to": [_anywhere_but(closed, version) for version in (4, 6)]},
-                {"ports": [{"port": _DNS_PORT, "protocol": protocol} for protocol in ("UDP", "TCP")]},
-            ],
-        },
-    }
+    rules = [
+        {"to": [_anywhere_but(closed, version) for version in (4, 6)]},
+        {"ports": [{"port": _DNS_PORT, "protocol": protocol} for protocol in ("UDP", "TCP")]},
+    ]
+    return _make_policy("gpu-dev-servers-out", config, {"policyTypes": ["Egress"], "egress": rules})
 
 
 def make_gang_policy(spec: ServerSpec, namespace: str, gang: Json) -> Json:
@@ -61,6 +62,19 @@ def make_gang_policy(spec: ServerSpec, namespace: str, gang: Json) -> Json:
             "policyTypes": ["Ingress", "Egress"],
             "ingress": [{"from": [{"podSelector": members}]}],
             "egress": [{"to": [{"podSelector": members}]}],
+        },
+    }
+
+
+def _make_policy(name: str, config: KubernetesConfig, rules: Json) -> Json:
+    """Of all dev servers."""
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": make_metadata(name, config.namespace, {}),
+        "spec": {
+            "podSelector": {"matchLabels": {MANAGED_BY: FIELD_MANAGER, COMPONENT: DEV_SERVER}},
+            **rules,
         },
     }
 

@@ -51,8 +51,12 @@ def _ask_type(offers: Offers) -> str:
 
 
 def _ask_size(offer: TypeAvailability) -> int:
+    """With the type in the question: where there is only one, nothing else has named it."""
     sizes = list_sizes(offer)
-    return sizes[0] if len(sizes) == 1 else sizes[ask_one("How many?", list_size_rows(offer, sizes))]
+    if len(sizes) == 1:
+        return sizes[0]
+    kind = f"simulated {offer.gpu_type}" if offer.simulated else offer.gpu_type
+    return sizes[ask_one(f"How many {kind} GPUs?", list_size_rows(offer, sizes))]
 
 
 def _tell_of_taken(disk: DiskInfo) -> str:

@@ -84,16 +84,17 @@ def test_reserve_with_nothing_asks_for_everything(api: FakeApi, hold: threading.
     with run_gpu_dev("reserve", columns=columns) as terminal:
         album = Album(terminal)
         terminal.wait_for("Which GPUs?")
+        terminal.wait_for("leave.")
         album.keep("gpu-dev reserve")
         terminal.press(ENTER)
-        terminal.wait_for("How many?")
+        terminal.wait_for("How many h100 GPUs?")
         terminal.press(DOWN)
         terminal.wait_for("> 2")
         album.keep("Enter, Down")
         terminal.press(ENTER)
         terminal.wait_for("For how many hours")
         terminal.press("soon", ENTER)
-        terminal.wait_for("Write it like")
+        terminal.wait_for_question("Write it like", "[4]:")
         terminal.press("2h30m", ENTER)
         terminal.wait_for("Which disk")
         album.keep("Enter, soon, 2h30m")
@@ -116,10 +117,11 @@ def test_reserve_without_colour_asks_by_numbers(api: FakeApi, monkeypatch: pytes
     api.on("GET", f"/v1/jobs/{JOB_ID}", Reply(body=codec.encode(soon(ACTIVE))))
     with run_gpu_dev("reserve") as terminal:
         album = Album(terminal)
-        for question, answer in [("Which GPUs?", "2"), ("How many?", ""), ("Which disk", "3")]:
+        size = "How many simulated t4 GPUs?"
+        for question, answer in [("Which GPUs?", "2"), (size, ""), ("Which disk", "3")]:
             terminal.wait_for_question(question, "Number [1]:")
             terminal.press(answer, ENTER)
-            if question == "How many?":
+            if question == size:
                 terminal.wait_for_question("For how many hours", "[4]:")
                 terminal.press(ENTER)
         terminal.wait_for("Reserve it?")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -120,7 +121,8 @@ def command(context: click.Context, output: Output, /, **given: Any) -> None:
 
     With nothing said, a person at a terminal is asked for everything, and shown the plan before it is asked
     for. If there is no room now, the request keeps its place in the queue; Ctrl-C asks whether to leave it
-    there or to cancel it. Your public SSH keys are let in: those in ~/.ssh and in your agent.
+    there or to cancel it. Your public SSH keys are let in: those in ~/.ssh and in your agent. If you have
+    none, a pair is made in ~/.gpu-dev.
     """
     wish = Wish(**given)
     if wish.hours is not None and wish.length is not None:
@@ -139,7 +141,7 @@ def _reserve(context: click.Context, wish: Wish, output: Output) -> None:
 
     surroundings = read_surroundings()
     with session.connect(surroundings) as client:
-        choice = _choose(wish, client)
+        choice = _choose(wish, client, surroundings)
         request = _request(wish, choice, surroundings)
         if wish.dry_run:
             _preview(client, request, output)
@@ -157,8 +159,20 @@ def _reserve(context: click.Context, wish: Wish, output: Output) -> None:
             times = StageTimes(surroundings.stage_times_file, client.target.api_url)
             wait = Wait(client, answer.reservation_id, choice.gpu_type, times, verbose=wish.verbose)
             job = _wait(context, wait, surroundings)
-    text = short if wish.no_wait else _ready(job, surroundings, client.target.api_url)
-    put(format_json(job) if output.as_json else text)
+    if output.as_json:
+        put(format_json(job))
+    elif wish.no_wait:
+        _tell_id(short)
+    else:
+        put(_ready(job, surroundings, client.target.api_url))
+
+
+def _tell_id(short: str) -> None:
+    """A script takes it from stdout; a person has read it already, and is told what to do with it."""
+    if sys.stdout.isatty():
+        say(spell(f"See it with: gpu-dev show {short}"))
+    else:
+        put(short)
 
 
 def _preview(client: Client, request: SubmitRequest, output: Output) -> None:
@@ -180,7 +194,7 @@ def _confirm(client: Client, choice: Choice, request: SubmitRequest) -> bool:
     return ask_yes("Reserve it?", default=True)
 
 
-def _choose(wish: Wish, client: Client) -> Choice:
+def _choose(wish: Wish, client: Client, surroundings: Surroundings) -> Choice:
     """What was typed, and on a terminal the answers to what was not."""
     from gpudev.cli.choices import choose
 
@@ -189,22 +203,29 @@ def _choose(wish: Wish, client: Client) -> Choice:
         from gpudev.cli.questions import ask_choice
 
         choice = ask_choice(wish.gpu_type, wish.gpus, wish.total_hours, offers)
-        return replace(choice, disk=_choose_disk(wish, client, always=True), is_answered=True)
-    choice = choose(wish.gpu_type, wish.gpus, wish.total_hours, offers)
-    return replace(choice, disk=_choose_disk(wish, client, always=False))
-
-
-def _choose_disk(wish: Wish, client: Client, *, always: bool) -> str | None:
-    """Who types everything is asked only if the default disk is taken, which would leave the home empty."""
+        choice = replace(choice, is_answered=True)
+    else:
+        choice = choose(wish.gpu_type, wish.gpus, wish.total_hours, offers)
     if wish.no_persist:
-        return "none"
+        return replace(choice, disk="none")
     if wish.disk is not None or not wish.may_ask:
-        return wish.disk
-    from gpudev.cli.questions import DEFAULT_DISK, ask_disk
+        return replace(choice, disk=wish.disk)
+    return replace(choice, disk=_ask_disk(wish, client, choice, surroundings))
+
+
+def _ask_disk(wish: Wish, client: Client, choice: Choice, surroundings: Surroundings) -> str | None:
+    """Who types everything is asked only if the default disk is taken, which would leave the home empty.
+
+    What no disk would make possible is refused before the question.
+    """
+    from gpudev.cli.questions import DEFAULT_DISK, NO_DISK, ask_disk
 
     disks = client.disks.list().disks
     is_taken = any(disk.disk_name == DEFAULT_DISK and disk.in_use for disk in disks)
-    return ask_disk(disks) if always or is_taken else None
+    if not choice.is_answered and not is_taken:
+        return None
+    client.preview(_request(wish, replace(choice, disk=NO_DISK), surroundings))
+    return ask_disk(disks)
 
 
 def _request(wish: Wish, choice: Choice, surroundings: Surroundings) -> SubmitRequest:

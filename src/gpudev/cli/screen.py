@@ -19,8 +19,15 @@ def can_draw(surroundings: Surroundings) -> bool:
 
 def find_width() -> int | None:
     """How wide a table may be; None where nobody looks at it, so that programs read whole lines."""
-    if not sys.stdout.isatty():
-        return None
+    return _measure() if sys.stdout.isatty() else None
+
+
+def find_width_of_errors() -> int | None:
+    """The same for what goes to stderr."""
+    return _measure() if sys.stderr.isatty() else None
+
+
+def _measure() -> int:
     import shutil
 
     return shutil.get_terminal_size().columns

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from gpudev.cli.output import Output, json_option, pass_output, put
+from gpudev.cli.screen import find_width
 
 
 @click.command("status")
@@ -18,4 +19,4 @@ def command(output: Output) -> None:
 
     with session.connect() as client:
         status = client.status()
-    put(format_json(status) if output.as_json else format_status(status))
+    put(format_json(status) if output.as_json else format_status(status, find_width()))

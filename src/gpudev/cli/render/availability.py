@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import timedelta
 
+from gpudev.cli.render.folding import fold
 from gpudev.cli.render.table import format_fields, format_table
 from gpudev.cli.render.times import format_span
 from gpudev.wire.cluster import ClusterStatus, TypeAvailability
@@ -29,7 +30,7 @@ def format_availability(types: Iterable[TypeAvailability], width: int | None = N
     return format_table(header, rows, NUMBERS, width) if rows else "No GPU types are on offer."
 
 
-def format_status(status: ClusterStatus) -> str:
+def format_status(status: ClusterStatus, width: int | None = None) -> str:
     gpus = (
         f"{status.available_gpus} free, {status.in_use_gpus} in use, {status.total_gpus} in all; "
         f"{status.queued_gpus} more wanted"
@@ -39,8 +40,9 @@ def format_status(status: ClusterStatus) -> str:
         f"{status.queued_reservations} queued, {status.pending_reservations} pending"
     )
     overview = format_fields([("GPUs", gpus), ("Reservations", reservations)])
-    notices = [f"Note: {notice}" for notice in status.notices]
-    return "\n".join([overview, "", format_availability(status.by_gpu_type.values()), *_spaced(notices)])
+    notices = [fold(notice, width, "Note: ") for notice in status.notices]
+    types = format_availability(status.by_gpu_type.values(), width)
+    return "\n".join([overview, "", types, *_spaced(notices)])
 
 
 def _name(entry: TypeAvailability) -> str:

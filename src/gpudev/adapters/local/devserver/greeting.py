@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from datetime import timedelta
 
 from gpudev.adapters.local.devserver.environment import Account, is_simulated
@@ -9,22 +10,30 @@ from gpudev.adapters.local.record import Record
 from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.domain.names import id8
 
+_WIDTH = 80
+_INDENT = " " * len("  Isolation  ")
+
 
 def compose_greeting(record: Record, account: Account, isolation: Isolation) -> str:
     spec = record.spec
-    return "\n".join(
-        [
-            f"gpu-dev: {spec.reservation_name} ({id8(spec.reservation_id)}) of {spec.username}",
-            f"  GPUs       {_describe_gpus(record)}",
-            *([f"  Gang       {_describe_gang(record)}"] if record.gang else []),
-            f"  Length     {_describe_length(spec.duration)} from its start",
-            f"  Home       {_describe_home(record, account)}",
-            f"  Scratch    {account.workspace} goes when the reservation ends",
-            f"  Isolation  {isolation.sentence}",
-            *(["  Root       There is no sudo here."] if isolation is Isolation.BUBBLEWRAP else []),
-            *([f"  Note       {spec.notice}"] if spec.notice else []),
-            "",
-        ]
+    fields = [
+        f"  GPUs       {_describe_gpus(record)}",
+        *([f"  Gang       {_describe_gang(record)}"] if record.gang else []),
+        f"  Length     {_describe_length(spec.duration)} from its start",
+        f"  Home       {_describe_home(record, account)}",
+        f"  Scratch    {account.workspace} goes when the reservation ends",
+        f"  Isolation  {isolation.sentence}",
+        *(["  Root       There is no sudo here."] if isolation is Isolation.BUBBLEWRAP else []),
+        *([f"  Note       {spec.notice}"] if spec.notice else []),
+    ]
+    title = f"gpu-dev: {spec.reservation_name} ({id8(spec.reservation_id)}) of {spec.username}"
+    return "\n".join([title, *map(_fold, fields), ""])
+
+
+def _fold(field: str) -> str:
+    """In the width that every terminal has: the greeting is written before anybody's is known."""
+    return textwrap.fill(
+        field, _WIDTH, subsequent_indent=_INDENT, break_long_words=False, break_on_hyphens=False
     )
 
 

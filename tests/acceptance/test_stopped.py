@@ -28,7 +28,8 @@ def test_a_dev_server_lives_on_while_gpu_dev_is_stopped_and_is_found_again(machi
     reservation = machine.reserve("-t", "t4")
     machine.ssh(reservation, "echo kept > note; nohup sleep 1000 >/dev/null 2>&1 & echo $! > sleeper")
     before = machine.show(reservation)
-    machine.run("down", "--keep-servers", "--state-dir", str(machine.state_dir))
+    stopped = machine.run("down", "--keep-servers", "--state-dir", str(machine.state_dir))
+    assert "dev servers that were running still are" in stopped.stdout
     assert machine.run("list", check=False).returncode == 7
     machine.up("--fleet", "test")
     after = machine.show(reservation)

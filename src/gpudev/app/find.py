@@ -10,7 +10,7 @@ from gpudev.app.admit import Admit, Visitor
 from gpudev.app.caller import Caller
 from gpudev.domain.audit import AuditAction
 from gpudev.domain.errors import Conflict, NotFound
-from gpudev.domain.names import OperationId
+from gpudev.domain.names import MIN_PREFIX_LENGTH, OperationId
 from gpudev.domain.reservation import Reservation
 from gpudev.ports.audit import AuditLog
 from gpudev.ports.store import Operations, Reservations, StoredOperation
@@ -86,8 +86,12 @@ def choose_meant(text: str, candidates: Iterable[Reservation]) -> Reservation:
             return found[0]
     if ended:
         return ended[0]
+    too_short = (
+        f"An id takes {MIN_PREFIX_LENGTH} characters or more. " if len(text) < MIN_PREFIX_LENGTH else ""
+    )
     raise NotFound(
-        f'Reservation "{text[:_SHOWN]}" was not found.', hint="Yours are listed by: gpu-dev list --all"
+        f'Reservation "{text[:_SHOWN]}" was not found.',
+        hint=f"{too_short}Yours are listed by: gpu-dev list --all",
     )
 
 

@@ -95,7 +95,10 @@ class LocalLogin:
         if abs(now.timestamp() - proof.timestamp) > PROOF_LIFE.total_seconds():
             raise Unauthenticated("The login proof is too old.", hint="Check this machine's clock.")
         if not self._is_genuine(proof):
-            raise Unauthenticated("The login proof does not fit the server's login file.")
+            raise Unauthenticated(
+                "The login proof does not fit the server's login file.",
+                hint="Somebody else's gpu-dev may answer at this address. Start your own with: gpu-dev up",
+            )
         spent = hashlib.sha256(proof.proof.encode()).digest()
         if not await self.users.use_proof(spent, now, now + 2 * PROOF_LIFE):
             raise Unauthenticated("The login proof was used before.")

@@ -58,6 +58,8 @@ class Ready:
     fleet: str
     """The nodes in words, simulated ones called so."""
     isolation: str
+    taken_port: int | None = None
+    """The usual port, where another program has it and nobody said which to take instead."""
 
 
 async def run_control_plane(
@@ -70,7 +72,7 @@ async def run_control_plane(
         plane = ControlPlane(_complete(settings, options, state, postgres), state, listener, postgres)
         state.note_running(plane.api_url)
         try:
-            ready = await plane.start()
+            ready = replace(await plane.start(), taken_port=_find_taken_port(options.port, listener))
             announce(ready)
             tell_ready(settings.process.ready_fd, json.dumps(asdict(ready)))
             await plane.keep_running()
@@ -229,6 +231,14 @@ def _bind(port: int | None, state: StateFolder, host: str) -> socket.socket:
         hint="Choose another with --port, or leave --port out.",
         code="port_taken",
     )
+
+
+def _find_taken_port(port: int | None, listener: socket.socket) -> int | None:
+    """The usual port, if only that another program has it kept us from it."""
+    host, bound = listener.getsockname()[:2]
+    usual = Settings().api.port
+    is_ours = port is not None or bound == usual or _choose_port(host, usual) == usual
+    return None if is_ours else usual
 
 
 def _choose_port(host: str, wanted: int) -> int:

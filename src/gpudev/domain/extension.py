@@ -65,7 +65,7 @@ def check_promises(after: Reservation, extended_by: timedelta, stays_until: date
     raise Conflict(
         f"Reservation {after.id8} can be extended by {in_words(left)} at most: "
         f"its GPUs are promised to somebody from {stays_until:%Y-%m-%d %H:%M} UTC on.",
-        hint=f"For example: gpu-dev extend {after.id8} {left // _MINUTE}m"
+        hint=f"For example: gpu-dev extend {after.id8} {_as_typed(left)}"
         if left >= _MINUTE
         else "Reserve again, and see before when that would start: gpu-dev reserve --dry-run",
         code="promised_to_others",
@@ -80,6 +80,12 @@ def in_words(length: timedelta) -> str:
     return " ".join(words) or "less than a minute"
 
 
+def _as_typed(length: timedelta) -> str:
+    """`26h`, `1h30m`, `45m`: as the command takes it."""
+    hours, minutes = divmod(length // _MINUTE, 60)
+    return f"{f'{hours}h' * bool(hours)}{f'{minutes}m' * bool(minutes)}"
+
+
 def _too_long(reservation: Reservation, left: timedelta, policy: TimePolicy) -> Invalid:
     most = in_words(policy.longest)
     if left < _MINUTE:
@@ -91,6 +97,6 @@ def _too_long(reservation: Reservation, left: timedelta, policy: TimePolicy) -> 
     return Invalid(
         f"Reservation {reservation.id8} can be extended by {in_words(left)} at most: "
         f"{most} in all, counted from its start, is the longest.",
-        hint=f"For example: gpu-dev extend {reservation.id8} {left // _MINUTE}m",
+        hint=f"For example: gpu-dev extend {reservation.id8} {_as_typed(left)}",
         code="extension_too_long",
     )

@@ -114,7 +114,7 @@ class TestExtensions:
         check_promises(extended, 2 * HOUR, NOW + 3 * HOUR)
         with pytest.raises(Conflict, match="1 hour 30 minutes at most") as refused:
             check_promises(extended, 2 * HOUR, NOW + 2.5 * HOUR)
-        assert refused.value.hint == "For example: gpu-dev extend 00000009 90m"
+        assert refused.value.hint == "For example: gpu-dev extend 00000009 1h30m"
         with pytest.raises(Conflict, match="less than a minute") as refused:
             check_promises(extended, 2 * HOUR, NOW + HOUR)
         assert "--dry-run" in refused.value.hint

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gpudev.cli.output import put, say
+from gpudev.cli.spelling import spell
 from gpudev.client.errors import ClientError, LoginFailed, ServerFailed, TimedOut, Unreachable, Usage
 
 if TYPE_CHECKING:
@@ -39,9 +40,19 @@ def command(state_dir: Path | None, *, keep_servers: bool, yes: bool) -> None:
         left = 0 if keep_servers else machine.stop_servers()
     except Failure as error:
         raise ClientError(error.message, hint=error.hint, code=error.code) from error
-    put("gpu-dev has stopped." if stopped else "gpu-dev was not running.")
+    put(_tell(stopped=stopped, keep_servers=keep_servers))
     if left:
-        put(f"{left} dev server{'s' if left != 1 else ''} ended with it. The homes are kept.")
+        put(f"{left} dev server{'s' if left != 1 else ''} still ran and ended now. The homes are kept.")
+
+
+def _tell(*, stopped: bool, keep_servers: bool) -> str:
+    if not stopped:
+        return "gpu-dev was not running."
+    if keep_servers:
+        return (
+            f"gpu-dev has stopped; dev servers that were running still are. {spell('Go on with: gpu-dev up')}"
+        )
+    return "gpu-dev has stopped."
 
 
 def _end_reservations(machine: OneMachine, *, ask: bool) -> None:

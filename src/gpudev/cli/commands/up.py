@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gpudev.cli.output import put, say
+from gpudev.cli.screen import find_width
 from gpudev.cli.spelling import spell
 from gpudev.client.errors import ClientError
 
@@ -57,14 +58,17 @@ def command(
 
 def announce(ready: Ready, next_step: str) -> None:
     """Leave a login for this user, and say what to type next."""
+    from gpudev.cli.render.folding import fold
     from gpudev.client.config import write_environment
 
     before = write_environment("local", ready.api_url, Path(ready.login_file))
     put(f"gpu-dev is ready at {ready.api_url}  (API docs: {ready.api_url}/docs)")
     put(f"  fleet      {ready.fleet}")
-    put(f"  isolation  {ready.isolation}")
+    put(fold(ready.isolation, find_width(), "  isolation  "))
     put(f"  state      {ready.state_dir}")
     put(f"  metrics    {ready.metrics_url}")
+    if ready.taken_port is not None:
+        put(f"Port {ready.taken_port} is in use by another program, so it is another; the commands know it.")
     if before not in {None, "local"}:
         put(f'The environment was "{before}" and is "local" now.')
     put(f"{next_step} {spell('gpu-dev reserve --gpus 1 --hours 1')}")

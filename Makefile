@@ -9,9 +9,11 @@ STAMP := $(VENV)/.installed
 install: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
-	@echo "Installing into $(VENV) (a minute or two, once) ..."
+	@echo "Installing into $(VENV) (a few minutes, once; a dot is a package)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	@$(BIN)/python -m pip install --disable-pip-version-check --constraint constraints.txt --editable '.[dev]' \
+	    | awk '/^Collecting/ { printf "."; fflush() } /^Installing/ { printf " unpacking"; fflush() } \
+	           /^Successfully installed/ { done = 1 } END { print ""; exit !done }'
 	@touch $@
 
 up: install

@@ -68,7 +68,9 @@ def announce(ready: Ready, next_step: str) -> None:
     put(f"  state      {ready.state_dir}")
     put(f"  metrics    {ready.metrics_url}")
     if ready.taken_port is not None:
-        put(f"Port {ready.taken_port} is in use by another program. The commands find this one by themselves.")
+        put(
+            f"Port {ready.taken_port} is in use by another program. The commands find this one by themselves."
+        )
     if before not in {None, "local"}:
         put(f'The environment was "{before}" and is "local" now.')
     put(f"{next_step} {spell('gpu-dev reserve --gpus 1 --hours 1')}")

@@ -8,6 +8,7 @@ takes about half the CPU. It knows no proxies and no streams: those are left to 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ssl
 import time
 from collections import deque
@@ -42,22 +43,22 @@ class DirectTransport(httpx2.AsyncBaseTransport):
 
     @override
     async def aclose(self) -> None:
-        while self._idle:
-            self._idle.pop().close()
+        closing = [self._idle.pop() for _ in range(len(self._idle))]
+        await asyncio.gather(*(connection.wait_closed() for connection in closing))
 
     @asynccontextmanager
     async def _connection_to(self, request: httpx2.Request) -> AsyncIterator[_Connection]:
         """One that failed, or whose call was given up, is not used again."""
         connection = self._find_idle() or await _open(request, self._context)
+        can_go_on = False
         try:
             yield connection
-        except BaseException:
-            connection.close()
-            raise
-        if connection.can_go_on():
-            self._idle.append(connection)
-        else:
-            connection.close()
+            can_go_on = connection.begin_next()
+        finally:
+            if can_go_on:
+                self._idle.append(connection)
+            else:
+                connection.close()
 
     def _find_idle(self) -> _Connection | None:
         """The one that was used last; the others may rest, and those that have rested too long go."""
@@ -86,8 +87,8 @@ class _Connection:
         self.used_at = time.monotonic()
         return answer
 
-    def can_go_on(self) -> bool:
-        """Whether another call may follow; then everything is ready for it."""
+    def begin_next(self) -> bool:
+        """Make ready for another call; whether there may be one."""
         if self._protocol.our_state is not h11.DONE or self._protocol.their_state is not h11.DONE:
             return False
         self._protocol.start_next_cycle()
@@ -97,7 +98,13 @@ class _Connection:
         return self._reader.at_eof() or self._writer.is_closing()
 
     def close(self) -> None:
-        self._writer.close()
+        """At once: nothing is under way, and a server that is gone would not say good-bye."""
+        self._writer.transport.abort()
+
+    async def wait_closed(self) -> None:
+        self.close()
+        with contextlib.suppress(OSError):
+            await self._writer.wait_closed()
 
     def _send(self, request: httpx2.Request) -> None:
         """In one piece: a call is small."""

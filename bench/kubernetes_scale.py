@@ -7,20 +7,23 @@ The product is real, and so are the API server, the scheduler and every object; 
 from __future__ import annotations
 
 import asyncio
+import os
 import re
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bench.by_hand import make_public_key
 from bench.kubernetes import find_test_cluster
 from bench.kubernetes_by_hand import ByHand
+from bench.kubernetes_scale_findings import AT_ONCE, GPU_TYPE, GPUS_PER_NODE, SUBMITTERS, Findings, report
 from bench.page import Section
-from gpudev.adapters.kubernetes.client import connect
+from gpudev.adapters.kubernetes.client import Kind, KubernetesClient, connect
 from gpudev.adapters.kubernetes.kinds import OwnKinds
 from gpudev.adapters.kubernetes.labels import name_of
 from gpudev.domain.names import NodeName
@@ -29,17 +32,12 @@ from tests.support.kubernetes.access import Access
 from tests.support.kubernetes.cluster import Cluster
 from tests.support.kubernetes_backend import make_config, make_spec
 from tests.support.kubernetes_machine import running_on_kubernetes
-from tests.support.machine import Machine
+from tests.support.machine import Machine, list_children
 
 TITLE = "A fleet on Kubernetes"
 COMMAND = "python -m bench kubernetes-scale"
-GPU_TYPE = "h100"
-GPUS_PER_NODE = 8
 _LISTED = ("pods", "services", "nodes", "events", "secrets")
 _LIST_COUNT = re.compile(r'^apiserver_request_total\{.*resource="(\w+)".*verb="LIST".*\} (\d+)', re.MULTILINE)
-_SUBMITTERS = 8
-_AT_ONCE = 16
-"""As many as the controller works on."""
 _PATIENCE_SECONDS = 1800.0
 
 
@@ -52,32 +50,21 @@ class Effort:
 QUICK = Effort(nodes=20, reservations=40)
 
 
-@dataclass(frozen=True, slots=True)
-class Findings:
-    """Moments in seconds since the first submit."""
-
-    by_hand: float
-    """How long it took to make the same objects without the product."""
-    submitted: float
-    created: list[float]
-    """When a watch told of each pod."""
-    active: float
-    """When all were."""
-    peak_memory: int
-    """Of the controller, in bytes."""
-    lists: dict[str, int]
-    """How often each collection was listed by anybody meanwhile."""
-
-
 def measure(quick: bool = False) -> Section:  # noqa: FBT001, FBT002 - one switch, the same for every benchmark
     effort = QUICK if quick else Effort()
     cluster = find_test_cluster()
     with _simulated_fleet(cluster, effort.nodes) as nodes:
         by_hand = asyncio.run(_make_by_hand(cluster.access, nodes, effort.reservations))
-        with _running_product(cluster.access) as (machine, namespace):
-            found = asyncio.run(_measure(cluster.access, machine, namespace, effort.reservations))
-            machine.run("down", "--yes", "--keep-servers", "--state-dir", str(machine.state_dir))
-    return Section(TITLE, COMMAND, _report(replace(found, by_hand=by_hand), effort))
+        found = [_measure_product(cluster.access, controllers, effort) for controllers in (1, 2)]
+    return Section(TITLE, COMMAND, report(by_hand, found, effort.nodes))
+
+
+def _measure_product(access: Access, controllers: int, effort: Effort) -> Findings:
+    with _running_product(access, controllers) as (machine, namespace):
+        found = asyncio.run(_measure(access, machine, namespace, effort.reservations))
+        machine.run("down", "--yes", "--keep-servers", "--state-dir", str(machine.state_dir))
+    _wait_until_gone(access, namespace)
+    return found
 
 
 @contextmanager
@@ -92,10 +79,17 @@ def _simulated_fleet(cluster: Cluster, count: int) -> Iterator[tuple[str, ...]]:
 
 
 @contextmanager
-def _running_product(access: Access) -> Iterator[tuple[Machine, str]]:
+def _running_product(access: Access, controllers: int) -> Iterator[tuple[Machine, str]]:
     with TemporaryDirectory(prefix="gpu-dev-bench-") as folder, access.namespace() as namespace:
-        settings = {"GPU_DEV_REQUESTS_PER_SECOND": "0", "GPU_DEV_KUBERNETES_REACH": "pod"}
-        with running_on_kubernetes(access, namespace, Path(folder), **settings) as machine:
+        settings = {
+            "GPU_DEV_REQUESTS_PER_SECOND": "0",
+            "GPU_DEV_KUBERNETES_REACH": "pod",
+            # No program can be run in a simulated pod.
+            "GPU_DEV_USAGE_SECONDS": "86400",
+        }
+        with running_on_kubernetes(
+            access, namespace, Path(folder), controllers=controllers, **settings
+        ) as machine:
             yield machine, namespace
 
 
@@ -112,39 +106,63 @@ async def _make_by_hand(access: Access, nodes: tuple[str, ...], count: int) -> f
                     await by_hand.make_objects(spec)
 
             began = time.perf_counter()
-            await asyncio.gather(*(make() for _ in range(_AT_ONCE)))
+            await asyncio.gather(*(make() for _ in range(AT_ONCE)))
             seconds = time.perf_counter() - began
         for kind in ("pods", "services", "secrets"):
             access.kubectl("delete", "--raw", f"/api/v1/namespaces/{namespace}/{kind}")
+    _wait_until_gone(access, namespace)
     return seconds
+
+
+def _wait_until_gone(access: Access, namespace: str) -> None:
+    """Taking thousands of objects away is work of the cluster that the next measurement must not pay for."""
+    seconds = f"--timeout={_PATIENCE_SECONDS:.0f}s"
+    access.kubectl("wait", "--for=delete", f"namespace/{namespace}", seconds)
 
 
 async def _measure(access: Access, machine: Machine, namespace: str, count: int) -> Findings:
     lists = _count_lists(access)
-    pods = OwnKinds(namespace).pods
+    controllers = _list_controllers(machine)
+    worked = sum(map(_cpu_seconds, controllers))
     async with connect(str(access.kubeconfig)) as client:
-        _, version = await client.list_all(pods)
-        began = time.perf_counter()
-        seen: dict[str, float] = {}
-
-        async def watch() -> None:
-            async for change, pod in client.watch(pods, version):
-                if change != "BOOKMARK":
-                    seen.setdefault(name_of(pod), time.perf_counter() - began)
-
-        watching = asyncio.create_task(watch())
-        submitted = await asyncio.to_thread(_submit_all, machine, count) - began
-        active = await asyncio.to_thread(_wait_until_active, machine, count) - began
+        seen = _Sightings(client, OwnKinds(namespace).pods)
+        watching = asyncio.create_task(seen.watch(await seen.list()))
+        submitted = await asyncio.to_thread(_submit_all, machine, count) - seen.began
+        active = await asyncio.to_thread(_wait_until_active, machine, count) - seen.began
         watching.cancel()
     after = _count_lists(access)
     return Findings(
-        by_hand=0.0,
         submitted=submitted,
-        created=sorted(seen.values()),
+        created=sorted(seen.first.values()),
         active=active,
-        peak_memory=_peak_memory(machine.control_plane()["controller"]),
+        cpu_seconds=sum(map(_cpu_seconds, controllers)) - worked,
+        peak_memory=max(map(_peak_memory, controllers)),
         lists={kind: after.get(kind, 0) - lists.get(kind, 0) for kind in _LISTED},
     )
+
+
+class _Sightings:
+    """When a watch first told of each pod, in seconds since it began."""
+
+    def __init__(self, client: KubernetesClient, pods: Kind) -> None:
+        self._client = client
+        self._pods = pods
+        self.first: dict[str, float] = {}
+        self.began = time.perf_counter()
+
+    async def list(self) -> str:
+        """The version from which a watch can go on; the clock begins here."""
+        _, version = await self._client.list_all(self._pods)
+        self.began = time.perf_counter()
+        return version
+
+    async def watch(self, version: str) -> None:
+        """A watch has an end, and the next one goes on from there."""
+        while True:
+            async for change, pod in self._client.watch(self._pods, version):
+                version = pod["metadata"]["resourceVersion"]
+                if change != "BOOKMARK":
+                    self.first.setdefault(name_of(pod), time.perf_counter() - self.began)
 
 
 def _submit_all(machine: Machine, count: int) -> float:
@@ -157,8 +175,8 @@ def _submit_all(machine: Machine, count: int) -> float:
             for _ in range(share):
                 client.reserve(request)
 
-    with ThreadPoolExecutor(_SUBMITTERS) as threads:
-        list(threads.map(submit, [count // _SUBMITTERS] * _SUBMITTERS))
+    with ThreadPoolExecutor(SUBMITTERS) as threads:
+        list(threads.map(submit, [count // SUBMITTERS] * SUBMITTERS))
     return time.perf_counter()
 
 
@@ -180,31 +198,18 @@ def _count_lists(access: Access) -> dict[str, int]:
     return counts
 
 
+def _list_controllers(machine: Machine) -> tuple[int, ...]:
+    """The one of the machine, and the second one, if any, which is a child of ours."""
+    second = list_children(os.getpid(), Path(sys.executable).name)
+    return (machine.control_plane()["controller"], *second)
+
+
 def _peak_memory(pid: int) -> int:
     text = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     return int(re.search(r"VmHWM:\s+(\d+) kB", text)[1]) * 1024  # type: ignore[index]  # always there
 
 
-def _report(found: Findings, effort: Effort) -> str:
-    created = found.created
-    rate = (len(created) - 1) / (created[-1] - created[0])
-    by_hand = effort.reservations / found.by_hand
-    lists = ", ".join(f"{kind} {count}" for kind, count in found.lists.items())
-    return f"""\
-{effort.nodes} nodes of {GPUS_PER_NODE} GPUs, simulated by kwok on a real API server; {effort.reservations}
-reservations of one GPU, submitted by {_SUBMITTERS} threads of one process without waiting. The database,
-the API, one controller, the cluster's control plane, kwok and the benchmark share the machine. *By hand* are
-the same Services, Secrets and pods, made by {_AT_ONCE} tasks just before, and not looked at again.
-
-| | |
-|---|---:|
-| by hand: pods created a second | {by_hand:.1f} |
-| all submitted after | {found.submitted:.1f} s |
-| pods created | {len(created)} |
-| all pods created after | {created[-1]:.1f} s |
-| **admissions: pods created a second, from the first to the last** | {rate:.1f} |
-| of those by hand | {rate / by_hand:.2f} |
-| all active after | {found.active:.1f} s |
-| peak memory of the controller | {found.peak_memory / 2**20:.0f} MiB |
-
-Lists that anybody asked of the API server meanwhile, by its own count: {lists}."""
+def _cpu_seconds(pid: int) -> float:
+    """In user space and in the kernel, so far."""
+    after_name = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(after_name[11]) + int(after_name[12])) / os.sysconf("SC_CLK_TCK")

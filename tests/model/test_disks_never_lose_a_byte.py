@@ -350,4 +350,4 @@ def test_no_byte_is_lost_in_very_many_sequences_on_directories(
 
 @pytest.mark.long
 def test_no_byte_is_lost_in_many_sequences_on_ec2(runner: tuple[asyncio.Runner, Stores], ec2: Ec2) -> None:
-    assert run_on_ec2(runner, ec2, sequences(60)) >= 60
+    assert run_on_ec2(runner, ec2, sequences(300)) >= 300

@@ -8,6 +8,8 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
+import uvloop
+
 from gpudev.adapters.local.control_plane.readiness import tell_ready
 from gpudev.adapters.webhook.notifier import WebhookNotifier
 from gpudev.app.controllers.admission import AdmissionController
@@ -47,7 +49,7 @@ _DATABASE_RETRY_SECONDS = 0.02
 def run_controller() -> None:
     settings = Settings()
     begin(settings)
-    asyncio.run(_serve_controller(settings))
+    uvloop.run(_serve_controller(settings))
 
 
 async def _serve_controller(settings: Settings) -> None:

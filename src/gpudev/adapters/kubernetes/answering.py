@@ -43,11 +43,13 @@ async def wait_for_answer(reach: Reach, look: Callable[[], Addresses], news: asy
     reached_pod_at: float | None = None
     clock = asyncio.get_running_loop().time
     while True:
-        addresses = look()
-        user_is_answered, pod_answers = await asyncio.gather(
-            answers(addresses.of_user if reach is not Reach.POD else None),
-            answers(addresses.of_pod if reach is not Reach.NODE else None),
-        )
+        of_user, of_pod = _choose_asked(reach, look())
+        if of_user is None and of_pod is None:
+            # That there is somebody to ask will be news.
+            await news.wait()
+            news.clear()
+            continue
+        user_is_answered, pod_answers = await asyncio.gather(answers(of_user), answers(of_pod))
         if user_is_answered or (pod_answers and reach is Reach.POD):
             return
         if pod_answers:
@@ -55,6 +57,12 @@ async def wait_for_answer(reach: Reach, look: Callable[[], Addresses], news: asy
             if clock() - reached_pod_at > _PATIENCE_WITH_NODE_PORT:
                 return
         pause = _FIRST_PAUSE if await _hear(news, pause) else min(_LONGEST_PAUSE, pause * _GROWTH)
+
+
+def _choose_asked(reach: Reach, known: Addresses) -> tuple[SshAddress | None, SshAddress | None]:
+    of_user = known.of_user if reach is not Reach.POD else None
+    of_pod = known.of_pod if reach is not Reach.NODE else None
+    return of_user, of_pod
 
 
 async def _hear(news: asyncio.Event, seconds: float) -> bool:

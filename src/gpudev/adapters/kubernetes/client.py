@@ -12,6 +12,8 @@ import random
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
+from urllib.request import getproxies
 
 import httpx2
 import orjson
@@ -19,6 +21,7 @@ from lightkube.config.client_adapter import user_auth, verify_cluster
 from lightkube.config.kubeconfig import KubeConfig, SingleConfig
 from lightkube.core.exceptions import ConfigError
 
+from gpudev.adapters.kubernetes.direct_transport import DirectTransport
 from gpudev.adapters.kubernetes.labels import FIELD_MANAGER, Json
 from gpudev.adapters.kubernetes.running import Place, Ran, run_program
 from gpudev.domain.errors import ClusterUnavailable, Defect, Invalid
@@ -69,8 +72,10 @@ class Kind:
 
 
 class KubernetesClient:
-    def __init__(self, http: httpx2.AsyncClient) -> None:
+    def __init__(self, http: httpx2.AsyncClient, streams: httpx2.AsyncClient | None = None) -> None:
+        """Watches, logs and programs go through `streams`; by default everything goes the same way."""
         self._http = http
+        self._streams = streams or http
 
     async def find(self, kind: Kind, name: str) -> Json | None:
         """A fresh read; None only if the API itself says that there is none."""
@@ -127,7 +132,7 @@ class KubernetesClient:
         }
         timeout = httpx2.Timeout(10.0, read=_SILENCE_SECONDS)
         async with self._stream(kind.path, parameters, timeout) as answer:
-            async for line in answer.aiter_lines():
+            async for line in _lines_of(answer):
                 event = _read_event(line)
                 if event["type"] == "ERROR":
                     raise _watch_error(event["object"])
@@ -142,14 +147,14 @@ class KubernetesClient:
 
     async def run(self, kind: Kind, name: str, container: str, command: Sequence[str], stdin: bytes) -> Ran:
         """Run a program in a container of a pod; it is not tried again, since it may have run."""
-        return await run_program(self._http, Place(f"{kind.path}/{name}", container), command, stdin)
+        return await run_program(self._streams, Place(f"{kind.path}/{name}", container), command, stdin)
 
     @asynccontextmanager
     async def _stream(
         self, path: str, parameters: Mapping[str, str], limits: httpx2.Timeout
     ) -> AsyncIterator[httpx2.Response]:
         try:
-            async with self._http.stream("GET", path, params=parameters, timeout=limits) as answer:
+            async with self._streams.stream("GET", path, params=parameters, timeout=limits) as answer:
                 if answer.status_code in {_GONE, _TOO_LARGE}:
                     raise Expired
                 if answer.is_error:
@@ -199,15 +204,19 @@ async def connect(kubeconfig: str) -> AsyncIterator[KubernetesClient]:
     config = read_kubeconfig(kubeconfig)
     if config.user is None:
         raise _bad_kubeconfig("names no user.")
-    http = httpx2.AsyncClient(
+    context = verify_cluster(config.cluster, config.user, config.abs_file)
+    make = partial(
+        httpx2.AsyncClient,
         base_url=config.cluster.server,
-        verify=verify_cluster(config.cluster, config.user, config.abs_file),
+        verify=context,
         auth=user_auth(config.user),
         timeout=_TIMEOUT,
         limits=_LIMITS,
     )
-    async with http:
-        yield KubernetesClient(http)
+    # Where the environment names proxies, httpx2 knows which is for whom.
+    direct = None if getproxies() else DirectTransport(context)
+    async with make(transport=direct) as http, make() as streams:
+        yield KubernetesClient(http, streams)
 
 
 def read_kubeconfig(path: str) -> SingleConfig:
@@ -287,7 +296,18 @@ def _check(answer: httpx2.Response) -> None:
         raise Defect(f"The cluster refuses what we sent ({status}): {_message_of(answer)}.")
 
 
-def _read_event(line: str) -> Json:
+async def _lines_of(answer: httpx2.Response) -> AsyncIterator[bytes]:
+    """As bytes, which is what JSON is read from: to make text of the megabytes of a busy watch takes time."""
+    rest = b""
+    async for chunk in answer.aiter_bytes():
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            yield line
+    if rest:
+        yield rest
+
+
+def _read_event(line: bytes) -> Json:
     try:
         event: Json = orjson.loads(line)
     except orjson.JSONDecodeError as error:

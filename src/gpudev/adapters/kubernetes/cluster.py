@@ -25,6 +25,7 @@ from gpudev.adapters.kubernetes.inside import Inside
 from gpudev.adapters.kubernetes.kinds import ALL_PODS, NODES, OwnKinds
 from gpudev.adapters.kubernetes.labels import owner_of
 from gpudev.adapters.kubernetes.making import Maker
+from gpudev.adapters.kubernetes.old_startups import OldStartups
 from gpudev.adapters.kubernetes.port_slots import PortSlots
 from gpudev.adapters.kubernetes.view import PODS, SERVICES, Outside, View
 from gpudev.adapters.kubernetes.watch import Watch
@@ -69,7 +70,9 @@ class KubernetesCluster:
         await asyncio.gather(*(watch.fill() for watch in watches))
         slots = PortSlots(client, self._config, self._view)
         self._open = _Open(client, maker, slots, Inside(client, self._kinds, self._view.note_ooms))
-        for work in (*(watch.run() for watch in watches), slots.run(), maker.homes.run()):
+        old_startups = OldStartups(client, self._config.namespace)
+        upkeep = (slots.run(), maker.homes.run(), old_startups.run())
+        for work in (*(watch.run() for watch in watches), *upkeep):
             self._do_meanwhile(work)
         return self
 

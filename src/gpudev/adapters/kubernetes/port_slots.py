@@ -50,7 +50,7 @@ class PortSlots:
             await asyncio.sleep(_QUIET_SECONDS)
 
     async def fill(self) -> None:
-        missing = self._config.port_slots - sum(1 for _ in self._view.free_port_slots())
+        missing = self._config.port_slots - len(self._view.list_free_port_slots())
         for _ in range(missing):
             name = _PREFIX + secrets.token_hex(4)
             service = await self._client.create(self._services, make_port_slot(name, self._config.namespace))

@@ -18,6 +18,7 @@ from gpudev.adapters.kubernetes.labels import Json
 from gpudev.adapters.kubernetes.lives import Lives
 from gpudev.adapters.kubernetes.observe import read_event, read_node, read_pod, read_service
 from gpudev.adapters.kubernetes.refusals import Refusals
+from gpudev.adapters.kubernetes.service_index import ServiceIndex
 from gpudev.adapters.kubernetes.shelf import Shelf
 from gpudev.adapters.kubernetes.usage import Gpus
 from gpudev.domain.capacity import Node
@@ -64,7 +65,7 @@ class View:
         self.events: Shelf[EventFacts] = Shelf(read_event, self._event_changed)
         self._own_pods: defaultdict[ReservationId, dict[int, PodFacts]] = defaultdict(dict)
         self._pods_on: defaultdict[NodeName, dict[str, PodFacts]] = defaultdict(dict)
-        self._pods_of_service: dict[str, PodFacts] = {}
+        self._service_index = ServiceIndex()
         self._owners: dict[str, ReservationId] = {}
         self._words: dict[str, EventFacts] = {}
         self._lost_nodes: set[NodeName] = set()
@@ -82,16 +83,12 @@ class View:
             self._snapshot = Snapshot(
                 nodes=tuple(self._shown_nodes.values()),
                 servers=MappingProxyType(dict(self._servers)),
-                port_slots=tuple(slot.name for slot in self.free_port_slots()),
+                port_slots=tuple(slot.name for slot in self.list_free_port_slots()),
             )
         return self._snapshot
 
-    def free_port_slots(self) -> Iterator[ServiceFacts]:
-        return (
-            service
-            for service in self.services
-            if service.is_port_slot and not service.is_leaving and service.name not in self._pods_of_service
-        )
+    def list_free_port_slots(self) -> tuple[ServiceFacts, ...]:
+        return self._service_index.list_free_port_slots()
 
     def list_leftovers(self) -> Iterator[Leftover]:
         """Our pods, and the Services that were made for one of them; a port slot belongs to nobody."""
@@ -111,7 +108,7 @@ class View:
         return tuple(members[rank] for rank in sorted(members))
 
     def list_services(self, reservation_id: ReservationId) -> tuple[ServiceFacts, ...]:
-        return tuple(service for service in self.services if service.owner == reservation_id)
+        return self._service_index.list_of(reservation_id)
 
     def find_node(self, name: NodeName) -> NodeFacts | None:
         return self.nodes.find(name)
@@ -286,7 +283,7 @@ class View:
             self._pods_on[pod.node][pod.key] = pod
         if pod.owner is not None:
             self._own_pods[pod.owner][pod.rank] = pod
-            self._pods_of_service[pod.service] = pod
+            self._service_index.lead_to(pod)
             self._owners[pod.uid] = pod.owner
             self._snapshot = None
 
@@ -300,7 +297,7 @@ class View:
         self._own_pods[pod.owner].pop(pod.rank, None)
         if not self._own_pods[pod.owner]:
             del self._own_pods[pod.owner]
-        self._pods_of_service.pop(pod.service, None)
+        self._service_index.end_leading_to(pod)
         self._snapshot = None
         if is_gone:
             self._owners.pop(pod.uid, None)
@@ -315,8 +312,9 @@ class View:
         service = after or before
         if before == after or service is None:
             return
+        self._service_index.change(before, after)
         self._snapshot = None
-        pod = self._pods_of_service.get(service.name)
+        pod = self._service_index.find_pod(service.name)
         if pod is not None and pod.owner is not None:
             self._refresh_pod(pod.owner)
 

@@ -177,15 +177,15 @@ class ReservationController:
             now=self._clock.now(),
             cluster_answers=silence is None,
             idle_policy=self._rules.idle_policy,
-            # A silent cluster says nothing about its nodes either.
-            has_node=silence is not None or self._has_node(reservation),
+            # A silent cluster says nothing about its nodes either, and where there is a server nobody asks.
+            has_node=silence is not None or server is not None or self._has_node(reservation),
             disk=await self._find_disk(reservation),
             told_at=self._telling.find_next_try(reservation.id, self._clock.now()),
         )
 
     def _has_node(self, reservation: Reservation) -> bool:
-        present = {node.name for node in self._cluster.snapshot().nodes}
-        return present.issuperset(reservation.nodes)
+        present = (node.name for node in self._cluster.snapshot().nodes)
+        return not set(reservation.nodes).difference(present)
 
     async def _find_disk(self, reservation: Reservation) -> Disk | None:
         """Only for the server that is still to be made: afterwards the disk has its own controller."""

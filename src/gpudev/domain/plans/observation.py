@@ -38,7 +38,7 @@ class Observation:
     cluster_answers: bool = True
     idle_policy: IdlePolicy = NEVER
     has_node: bool = True
-    """Whether the nodes of its placement are still part of the cluster."""
+    """Whether the nodes of its placement are still part of the cluster; asked of one without a server."""
     disk: Disk | None = None
     """The disk of a reservation that starts, if it has one."""
     drains: tuple[Drain, ...] = ()

@@ -159,12 +159,13 @@ def _reserve(context: click.Context, wish: Wish, output: Output) -> None:
             times = StageTimes(surroundings.stage_times_file, client.target.api_url)
             wait = Wait(client, answer.reservation_id, choice.gpu_type, times, verbose=wish.verbose)
             job = _wait(context, wait, surroundings)
+    ready = "" if wish.no_wait else _ready(job, surroundings, client.target.api_url)
     if output.as_json:
         put(format_json(job))
     elif wish.no_wait:
         _tell_id(short)
     else:
-        put(_ready(job, surroundings, client.target.api_url))
+        put(ready)
 
 
 def _tell_id(short: str) -> None:

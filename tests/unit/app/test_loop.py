@@ -57,3 +57,58 @@ async def test_a_key_that_rests_lets_others_work_for_as_long_as_its_turn_took() 
     await run_until(loop, done)
     for before, after in itertools.pairwise(moments):
         assert after[0] - before[1] >= before[1] - before[0]
+
+
+async def test_what_is_woken_soon_comes_before_all_that_wait_in_line() -> None:
+    turns: list[str] = []
+    done = asyncio.Event()
+
+    async def turn(key: str) -> None:
+        turns.append(key)
+        if key == "first":
+            loop.wake("soon", soon=True)
+        if len(turns) == 4:
+            done.set()
+
+    loop: Loop[str] = Loop("test", turn)
+    for key in ("first", "second", "third"):
+        loop.wake(key)
+    await run_until(loop, done)
+    assert turns == ["first", "soon", "second", "third"]
+
+
+async def test_what_waits_in_line_and_is_woken_soon_has_one_turn_and_that_first() -> None:
+    turns: list[str] = []
+    done = asyncio.Event()
+
+    async def turn(key: str) -> None:
+        turns.append(key)
+        if key == "last":
+            done.set()
+
+    loop: Loop[str] = Loop("test", turn)
+    for key in ("first", "second", "last"):
+        loop.wake(key)
+    loop.wake("second", soon=True)
+    loop.wake("second")
+    await run_until(loop, done)
+    assert turns == ["second", "first", "last"]
+
+
+async def test_what_is_woken_soon_in_its_turn_has_the_next_one_soon() -> None:
+    turns: list[str] = []
+    done = asyncio.Event()
+
+    async def turn(key: str) -> None:
+        turns.append(key)
+        if turns == ["first"]:
+            loop.wake("first")
+            loop.wake("first", soon=True)
+        if key == "last":
+            done.set()
+
+    loop: Loop[str] = Loop("test", turn)
+    for key in ("first", "second", "last"):
+        loop.wake(key)
+    await run_until(loop, done)
+    assert turns == ["first", "first", "second", "last"]

@@ -2,12 +2,14 @@
 
 A key is woken by messages, signals, cluster changes and timers; how often does not matter. In this
 process at most one turn a key runs at a time, and a key that is woken during its turn gets another one
-after it, so that nothing that happened is missed. Between processes the lease does the same.
+after it, so that nothing that happened is missed. Between processes the lease does the same. A key that is
+woken soon comes before those that are not: a thousand beginnings must not hold up one end.
 """
 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
@@ -25,6 +27,8 @@ _FIRST_RETRY_SECONDS = 0.1
 _LAST_RETRY_SECONDS = 10.0
 _LONGEST_REST_SECONDS = 0.25
 
+_SOON, _IN_LINE = range(2)
+
 
 class Loop(Generic[Key]):
     def __init__(
@@ -40,19 +44,26 @@ class Loop(Generic[Key]):
         self._turn = turn
         self._concurrency = concurrency
         self._rests = rests
-        self._waiting: asyncio.Queue[Key] = asyncio.Queue()
-        self._queued: set[Key] = set()
+        self._waiting: asyncio.PriorityQueue[tuple[int, int, Key]] = asyncio.PriorityQueue()
+        self._numbers = itertools.count()
+        self._queued: dict[Key, int] = {}
         self._running: set[Key] = set()
-        self._woken_meanwhile: set[Key] = set()
+        self._woken_meanwhile: dict[Key, int] = {}
         self._failures: dict[Key, int] = {}
         self._stopping = asyncio.Event()
 
-    def wake(self, key: Key) -> None:
-        if key in self._running:
-            self._woken_meanwhile.add(key)
-        elif key not in self._queued:
-            self._queued.add(key)
-            self._waiting.put_nowait(key)
+    def wake(self, key: Key, *, soon: bool = False) -> None:
+        """It gets a turn; with `soon`, before all that only wait in line."""
+        self._wake(key, _SOON if soon else _IN_LINE)
+
+    def _wake(self, key: Key, place: int) -> None:
+        waking = self._woken_meanwhile if key in self._running else self._queued
+        if waking.get(key, _IN_LINE + 1) <= place:
+            return
+        waking[key] = place
+        if waking is self._queued:
+            # Where it was in line before, it is passed over.
+            self._waiting.put_nowait((place, next(self._numbers), key))
 
     async def run(self) -> None:
         """Take turns until stopped; turns that have begun are finished first."""
@@ -71,11 +82,13 @@ class Loop(Generic[Key]):
             if not next_key.done():
                 next_key.cancel()
                 break
-            await self._take(next_key.result())
+            place, _, key = next_key.result()
+            if self._queued.get(key) == place:
+                await self._take(key)
         stopped.cancel()
 
     async def _take(self, key: Key) -> None:
-        self._queued.discard(key)
+        del self._queued[key]
         self._running.add(key)
         clock = asyncio.get_running_loop()
         began = clock.time()
@@ -95,9 +108,11 @@ class Loop(Generic[Key]):
         self._running.discard(key)
         if outcome in {"done", "stale"}:
             self._failures.pop(key, None)
-        if outcome == "stale" or key in self._woken_meanwhile:
-            self._woken_meanwhile.discard(key)
-            self.wake(key)
+        place = self._woken_meanwhile.pop(key, None)
+        if outcome == "stale":
+            self.wake(key, soon=True)
+        elif place is not None:
+            self._wake(key, place)
         elif outcome != "done":
             self._wake_later(key)
 

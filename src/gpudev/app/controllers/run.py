@@ -105,7 +105,7 @@ class Controllers:
     async def _dispatch(self, signal: Signal | None) -> None:
         if signal is None or signal.channel is Channel.MESSAGES:
             for reservation_id in await self._controller.read_messages():
-                self._turns.wake(reservation_id)
+                self._turns.wake(reservation_id, soon=True)
         if signal is None:
             for gpu_type in self._sources.gpu_types:
                 self._passes.wake(gpu_type)
@@ -118,7 +118,8 @@ class Controllers:
         async for change in self._sources.cluster.changes():
             match change:
                 case ServerChanged(reservation_id):
-                    self._turns.wake(reservation_id)
+                    # Somebody may be waiting for just that, behind many whose server is still to be made.
+                    self._turns.wake(reservation_id, soon=True)
                 case CapacityChanged(gpu_type):
                     self._passes.wake(gpu_type)
                 case other:

@@ -33,7 +33,8 @@ def test_a_gang_that_was_half_made_when_the_controller_died_is_made_whole(machin
         user = client.whoami().user_id
         reservation = str(uuid.uuid5(uuid.NAMESPACE_URL, f"gpu-dev/{user}/{KEY}/0"))
         obstacle = machine.state_dir / "servers" / f"{reservation[:8]}-1"
-        obstacle.write_text("The second member cannot be written down while this file is here.")
+        # The second member is not there, and cannot be written down, while this leads nowhere.
+        obstacle.symlink_to(machine.home / "nowhere")
         keys = collect_public_keys(Surroundings(machine.home, machine.home / "config.json"))
         request = SubmitRequest(
             gpu_type="a100", gpu_count=4, distributed=True, duration_hours=1, ssh_public_keys=list(keys)

@@ -111,7 +111,8 @@ def make_disk_controller(
 ) -> DiskController:
     fault_point = make_fault_point(settings.process.fault_file)
     executor = DiskExecutor(stores.disks, backends.volumes, make_listings(settings), fault_point)
-    around = Surroundings(stores.reservations, backends.cluster, clock, DiskPolicy())
+    lease = settings.time.lease * 2
+    around = Surroundings(stores.reservations, backends.cluster, clock, DiskPolicy(), lease)
     return DiskController(stores.disk_queue, executor, around)
 
 

@@ -42,7 +42,8 @@ class TimeSettings(BaseSettings):
         return timedelta(seconds=self.plan_step_seconds)
 
     lease_seconds: int = Field(30, validation_alias="GPU_DEV_LEASE_SECONDS", ge=2, le=600)
-    """How long a reservation that a controller was working on waits for it when it has died, in seconds."""
+    """How long a reservation that a controller was working on waits for it when it has died, in seconds; a
+    disk waits twice as long."""
 
     @property
     def lease(self) -> timedelta:

@@ -23,7 +23,6 @@ from gpudev.ports.cluster import Cluster
 from gpudev.ports.disks import DiskClaim, DiskQueue
 from gpudev.ports.store import Reservations
 
-LEASE = timedelta(seconds=60)
 SAFETY_NET = timedelta(minutes=5)
 """However quiet things are, a disk on its way is looked at this often."""
 
@@ -45,6 +44,8 @@ class Surroundings:
     cluster: Cluster
     clock: Clock
     policy: DiskPolicy
+    lease: timedelta = timedelta(seconds=60)
+    """How long a disk waits for a controller that died with it in hand. Storage, which turns ask, is slow."""
 
 
 class DiskController:
@@ -71,7 +72,7 @@ class DiskController:
 
     async def turn(self, disk_id: DiskId) -> None:
         messages = self._messages.pop(disk_id, [])
-        claim = await self._disks.claim(disk_id, LEASE)
+        claim = await self._disks.claim(disk_id, self._around.lease)
         if claim is None:
             return
         try:

@@ -187,3 +187,24 @@ async def test_a_call_that_was_given_up_leaves_no_half_read_connection_behind() 
             await given_up
         assert (await client.get("/second")).json() == {}
     assert script.requests[0].startswith(b"GET /second")
+
+
+async def test_a_call_that_outlives_its_client_leaves_no_connection_open() -> None:
+    asked, closed, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def answer_late(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await read_request(reader)
+        asked.set()
+        await closed.wait()
+        writer.write(OK)
+        await reader.read()
+        ended.set()
+
+    async with serving(answer_late) as client:
+        call = asyncio.create_task(client.get("/"))
+        await asked.wait()
+        await client.aclose()
+        closed.set()
+        assert (await call).status_code == 200
+        async with asyncio.timeout(10):
+            await ended.wait()

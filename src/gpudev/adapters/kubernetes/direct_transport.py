@@ -29,6 +29,7 @@ class DirectTransport(httpx2.AsyncBaseTransport):
     def __init__(self, context: ssl.SSLContext) -> None:
         self._context = context
         self._idle: deque[_Connection] = deque()
+        self._is_closed = False
 
     @override
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -43,6 +44,7 @@ class DirectTransport(httpx2.AsyncBaseTransport):
 
     @override
     async def aclose(self) -> None:
+        self._is_closed = True
         closing = [self._idle.pop() for _ in range(len(self._idle))]
         await asyncio.gather(*(connection.wait_closed() for connection in closing))
 
@@ -53,7 +55,8 @@ class DirectTransport(httpx2.AsyncBaseTransport):
         can_go_on = False
         try:
             yield connection
-            can_go_on = connection.begin_next()
+            # A call may outlive its client: one that failed together with others leaves those on their way.
+            can_go_on = connection.begin_next() and not self._is_closed
         finally:
             if can_go_on:
                 self._idle.append(connection)

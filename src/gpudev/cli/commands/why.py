@@ -7,6 +7,7 @@ import click
 from gpudev.cli.completing import complete_with
 from gpudev.cli.examples import examples
 from gpudev.cli.output import Output, json_option, pass_output, put
+from gpudev.cli.screen import find_width
 
 
 @click.command("why", epilog=examples("gpu-dev why", "gpu-dev why train"))
@@ -21,6 +22,7 @@ def command(output: Output, reservation: str | None) -> None:
     is over.
     """
     from gpudev.cli.render.data import format_json
+    from gpudev.cli.render.folding import fold
     from gpudev.cli.render.times import read_now
     from gpudev.cli.render.why import encode_why, format_why
     from gpudev.cli.selection import get_meant
@@ -31,4 +33,7 @@ def command(output: Output, reservation: str | None) -> None:
         job = get_meant(client, reservation)
         events = client.list_events(job.job_id)
     now = read_now()
-    put(format_json(encode_why(job, events, now)) if output.as_json else spell(format_why(job, events, now)))
+    if output.as_json:
+        put(format_json(encode_why(job, events, now)))
+    else:
+        put(fold(spell(format_why(job, events, now)), find_width()))

@@ -114,7 +114,7 @@ def test_show(gpu_dev: GpuDev, api: FakeApi) -> None:
     api.on("GET", f"/v1/jobs/{ACTIVE.job_id}/usage", Reply(body=codec.encode(usage)))
     shown = gpu_dev("show", "train").out
     assert "Connect       gpu-dev connect 7f3a91c2" in shown
-    assert "▁▅█· GPU 50% on average, idle for 25% of the time" in shown
+    assert "▁▅█· GPU 50% on average, no sign of use for 25% of the time" in shown
     assert json.loads(gpu_dev("show", "train", "--json").out) == codec.encode(ACTIVE)
 
 

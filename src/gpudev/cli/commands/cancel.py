@@ -58,6 +58,7 @@ def command(
     with session.connect() as client:
         live = _without_ended(_list_meant(client, reservations, everything=everything))
         if live and can_ask() and not yes and not _confirm(live):
+            say("Nothing was cancelled.")
             context.exit(1)
         try:
             ended = _cancel(client, live, wait=not no_wait)

@@ -127,6 +127,7 @@ def delete(context: click.Context, output: Output, name: str, *, yes: bool, no_w
     from gpudev.client import session
 
     if not yes and can_ask() and not click.confirm(f'Delete disk "{name}"?', err=True):
+        say("Nothing was deleted.")
         context.exit(1)
     with session.connect() as client:
         _finish(client, client.disks.delete(name), output, no_wait=no_wait)

@@ -102,4 +102,5 @@ def _ask(count: int) -> None:
     if not sys.stdin.isatty():
         raise Usage(what, hint="Say so with --yes, or leave the servers running with --keep-servers.")
     if not click.confirm(f"{what} Go on?"):
+        say("Nothing was ended.")
         raise click.Abort

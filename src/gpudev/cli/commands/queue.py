@@ -35,7 +35,8 @@ def command(output: Output, *, gpu_type: str | None, accuracy: bool, watched: bo
 
     A start is a promise: it may come earlier, and a small request may start before a large one that came
     first, where that makes nobody late. Yours have their id and name; why they wait is told by gpu-dev show
-    ID. A start that is not known yet depends on GPUs that come back at no known time.
+    ID. A start that is not known yet depends on GPUs that come back at no known time. LIKELY is when it will
+    probably be, eight times in ten, learned from those who waited before; empty until enough is known.
     """
     from gpudev.cli.listing import format_listing, print_listing
     from gpudev.client import session

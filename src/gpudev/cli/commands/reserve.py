@@ -147,6 +147,7 @@ def _reserve(context: click.Context, wish: Wish, output: Output) -> None:
             _preview(client, request, output)
             return
         if choice.is_answered and not _confirm(client, choice, request):
+            say("Nothing was asked for.")
             raise click.Abort
         answer = client.reserve(request)
         short = ssh.id8(answer.reservation_id)

@@ -12,13 +12,14 @@ _FULL = 100.0
 
 
 def format_usage(usage: JobUsage) -> str | None:
-    """`▁▁▇█▇ 62% of the GPU, idle for 20% of the time`; None if nothing was measured."""
+    """`▁▁▇█▇ 62% of the GPU, no sign of use for 20% of the time`; None if nothing was measured."""
     if not usage.points:
         return None
     line = "".join(map(_level, usage.points))
     known = [point.gpu_percent for point in usage.points if point.gpu_percent is not None]
     words = [f"GPU {_mean(known):.0f}% on average"] if known else []
-    words.append(f"idle for {100 * _mean([point.idle_share for point in usage.points]):.0f}% of the time")
+    idle = _mean([point.idle_share for point in usage.points])
+    words.append(f"no sign of use for {100 * idle:.0f}% of the time")
     note = " (simulated)" if usage.simulated else ""
     return f"{line} {', '.join(words)}{note}"
 

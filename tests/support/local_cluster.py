@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 import uuid
@@ -19,6 +20,8 @@ import pytest
 from gpudev.adapters.local.cluster import LocalCluster, LocalClusterConfig
 from gpudev.adapters.local.nodes.fleet import load_fleet
 from gpudev.adapters.local.processes.descendants import find_strays
+from gpudev.adapters.local.processes.identity import holding
+from gpudev.adapters.local.record import record_key
 from gpudev.adapters.local.records import Records
 from gpudev.adapters.local.sandbox.isolation import Isolation, probe_isolation
 from gpudev.adapters.local.shutdown import stop_all_servers
@@ -149,6 +152,19 @@ def count_processes(reservation_id: ReservationId) -> int:
     """Live processes anywhere on the machine that carry the mark of the server, or of a member of it."""
     names = (member_name(reservation_id, rank) for rank in range(MAX_GANG_NODES))
     return sum(len(find_strays(name)) for name in names)
+
+
+def free_slots(cluster: Cluster) -> dict[str, int]:
+    return {node.name: node.free_slots for node in cluster.snapshot().nodes}
+
+
+def kill_member(state_dir: Path, reservation_id: ReservationId, rank: int) -> None:
+    processes = Records(state_dir).files_of(record_key(reservation_id[:8], rank)).find_processes()
+    assert processes is not None
+    with holding(processes.root) as root:
+        assert root is not None
+        root.send_signal(signal.SIGKILL)
+        assert root.wait_blocking(PATIENCE_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ class Causes:
 
 def explain(job: JobDetail, events: Sequence[JobEvent], now: datetime) -> Causes:
     stages = list_stages(events, now)
-    return Causes(_headline(job, stages), _because(job, events), stages, _next_steps(job))
+    return Causes(_headline(job, stages), _because(job, events), stages, _next_steps(job, events))
 
 
 def list_stages(events: Sequence[JobEvent], now: datetime) -> tuple[Stage, ...]:
@@ -99,23 +99,37 @@ def _headline(job: JobDetail, stages: Sequence[Stage]) -> str:
 def _because(job: JobDetail, events: Sequence[JobEvent]) -> tuple[str, ...]:
     ends = [event for event in events if event.kind in _ENDS]
     told = job.failure_reason or job.current_detailed_status or (ends[-1].message if ends else "")
-    notes = [f"{words}: {event.message}" for event in reversed(events) if (words := _OF_NOTE.get(event.kind))]
+    standing = job.warning or ""
+    notes = [
+        f"{words}: {event.message}"
+        for event in reversed(events)
+        if (words := _OF_NOTE.get(event.kind)) and event.message not in standing
+    ]
     reason = f"{told} ({job.reason})" if job.reason else told
-    warning = f"Note: {job.warning}" if job.warning else ""
+    warning = f"Note: {standing}" if standing else ""
     return tuple(dict.fromkeys(line for line in (reason, *notes, warning) if line))
 
 
-def _next_steps(job: JobDetail) -> tuple[str, ...]:
+def _next_steps(job: JobDetail, events: Sequence[JobEvent]) -> tuple[str, ...]:
     short = id8(job.job_id)
     hint = (job.hint or "").replace(" ID", f" {short}")
     commands = {
         "pending": (f"gpu-dev show {short}",),
         "queued": (f"gpu-dev queue -t {job.gpu_type}", f"gpu-dev cancel {short}"),
         "preparing": (f"gpu-dev logs -f {short}",),
-        "active": (f"gpu-dev connect {short}", f"gpu-dev extend {short} 2h"),
+        "active": (
+            f"gpu-dev connect {short}",
+            _same_again(job) if _is_node_leaving(events) else f"gpu-dev extend {short} 2h",
+        ),
     }
     steps = commands.get(job.status, (_same_again(job),))
     return (*([hint] if hint else []), *steps)
+
+
+def _is_node_leaving(events: Sequence[JobEvent]) -> bool:
+    """Then there is no more time to be had on it."""
+    told = [event.kind for event in events if event.kind in {"node_leaves", "node_stays"}]
+    return told[-1:] == ["node_leaves"]
 
 
 def _same_again(job: JobDetail) -> str:

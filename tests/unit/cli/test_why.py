@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -42,6 +43,28 @@ def test_why_as_json(gpu_dev: GpuDev, queued: FakeApi) -> None:
     assert shown["job"] == codec.encode(QUEUED)
     assert [stage["stage"] for stage in shown["stages"]] == ["looked at", "in the queue"]
     assert shown["next"][-1] == "gpu-dev cancel 7f3a91c2"
+
+
+LEAVING = "Node t4-0 is being taken out of service."
+
+
+@pytest.mark.parametrize(
+    "told, warning, last_step",
+    [
+        (["node_leaves"], LEAVING, "gpu-dev reserve -t "),
+        (["node_leaves", "node_stays"], None, "gpu-dev extend 7f3a91c2 "),
+    ],
+    ids=["leaves", "stays"],
+)
+def test_more_time_is_offered_only_where_there_is_some(
+    gpu_dev: GpuDev, api: FakeApi, told: list[str], warning: str | None, last_step: str
+) -> None:
+    api.on("GET", "/v1/jobs/train", Reply(body=codec.encode(replace(ACTIVE, warning=warning))))
+    events = [an_event(number, kind, "active", LEAVING) for number, kind in enumerate(told, 1)]
+    api.on("GET", f"{JOB}/events", Reply(stream=as_sse(*events)))
+    shown = json.loads(gpu_dev("why", "train", "--json").out)
+    assert shown["next"][-1].startswith(last_step)
+    assert len([line for line in shown["because"] if "node is taken" in line or "Note:" in line]) == 1
 
 
 @pytest.mark.parametrize(

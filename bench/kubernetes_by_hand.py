@@ -13,7 +13,7 @@ import secrets
 import time
 from dataclasses import dataclass, replace
 
-from gpudev.adapters.kubernetes.client import KubernetesClient
+from gpudev.adapters.kubernetes.client import AlreadyExists, Kind, KubernetesClient
 from gpudev.adapters.kubernetes.config import KubernetesConfig
 from gpudev.adapters.kubernetes.host_key import make_host_key
 from gpudev.adapters.kubernetes.kinds import OwnKinds
@@ -28,7 +28,11 @@ from tests.support.kubernetes_backend import NODE, make_spec
 _PROXY_SECONDS = 2.5
 """kube-proxy looks for new Services once a second, and two seconds after it last had work to do."""
 _ANSWER_SECONDS = 180.0
+_CONNECT_SECONDS = 0.05
+"""Who knocks often is soon refused in silence; the kernel would then ask again after a second only."""
 _PAUSE = 0.005
+_PAUSE_OF_MANY = 0.1
+"""A hundred that knock without rest would take the CPU that their pods need to start."""
 _SSHD = "ssh-keygen -A; mkdir -p /run/sshd; exec /usr/sbin/sshd -D -e"
 
 
@@ -43,7 +47,7 @@ class ByHand:
         return OwnKinds(self.config.namespace)
 
     async def prepare(self) -> None:
-        await self.client.create(self.kinds.config_maps, make_startup(self.config.namespace))
+        await self._create(self.kinds.config_maps, make_startup(self.config.namespace))
 
     async def time_ours(self) -> float:
         service = await self._make_waiting_service()
@@ -56,7 +60,7 @@ class ByHand:
     async def time_bare(self) -> float:
         service = await self._make_waiting_service()
         began = time.perf_counter()
-        pod = await self.client.create(self.kinds.pods, self._bare_pod(name_of(service)))
+        pod = await self._create(self.kinds.pods, self._bare_pod(name_of(service)))
         await self._hear(service)
         return await self._end(began, pod, service)
 
@@ -69,7 +73,7 @@ class ByHand:
         own["spec"]["publishNotReadyAddresses"] = False
         began = time.perf_counter()
         pod, service = await asyncio.gather(
-            self.client.create(self.kinds.pods, manifest), self.client.create(self.kinds.services, own)
+            self._create(self.kinds.pods, manifest), self._create(self.kinds.services, own)
         )
         await self._hear(service)
         return await self._end(began, pod, service)
@@ -85,25 +89,25 @@ class ByHand:
 
     async def _make_whole(self, spec: ServerSpec) -> tuple[Json, Json]:
         pod, service = await self.make_objects(spec)
-        await self._hear(service)
+        await self._hear(service, _PAUSE_OF_MANY)
         return pod, service
 
     async def make_objects(self, spec: ServerSpec) -> tuple[Json, Json]:
         """A pod and its Service, with all that belongs to them."""
         manifest = make_own_service(spec, self.config.namespace)
-        service = await self.client.create(self.kinds.services, manifest)
+        service = await self._create(self.kinds.services, manifest)
         return await self._make_ours(spec, service), service
 
     async def _make_ours(self, spec: ServerSpec, service: Json) -> Json:
         key = make_host_key()
         secret = make_secret(spec, self.config.namespace, Keys((key,)), service)
-        await self.client.create(self.kinds.secrets, secret)
+        await self._create(self.kinds.secrets, secret)
         order = PodOrder(spec, self.config, name_of(service), spec.name, startup_name(), key.public)
-        return await self.client.create(self.kinds.pods, make_pod(order))
+        return await self._create(self.kinds.pods, make_pod(order))
 
     async def _make_waiting_service(self) -> Json:
         manifest = make_port_slot(_new_name(), self.config.namespace)
-        service = await self.client.create(self.kinds.services, manifest)
+        service = await self._create(self.kinds.services, manifest)
         await asyncio.sleep(_PROXY_SECONDS)
         return service
 
@@ -123,9 +127,19 @@ class ByHand:
         metadata = {"name": slot, "labels": {PORT_SLOT: slot}}
         return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
-    async def _hear(self, service: Json) -> None:
+    async def _create(self, kind: Kind, manifest: Json) -> Json:
+        """It may have been made by a try whose answer came too late."""
+        try:
+            return await self.client.create(kind, manifest)
+        except AlreadyExists as error:
+            found = await self.client.find(kind, manifest["metadata"]["name"])
+            if found is None:
+                raise RuntimeError("It was there, and is not any more.") from error
+            return found
+
+    async def _hear(self, service: Json, pause: float = _PAUSE) -> None:
         port: int = service["spec"]["ports"][0]["nodePort"]
-        await hear_first_byte(self.node_address, port)
+        await hear_first_byte(self.node_address, port, pause)
 
     async def _end(self, began: float, pod: Json, service: Json) -> float:
         """The time up to now; then nothing is left of it."""
@@ -137,18 +151,19 @@ class ByHand:
         return seconds
 
 
-async def hear_first_byte(host: str, port: int) -> None:
+async def hear_first_byte(host: str, port: int, pause: float = _PAUSE) -> None:
     """Knock until something is said."""
     async with asyncio.timeout(_ANSWER_SECONDS):
         while not await _says_something(host, port):  # noqa: ASYNC110 - what answers is elsewhere
-            await asyncio.sleep(_PAUSE)
+            await asyncio.sleep(pause)
 
 
 async def _says_something(host: str, port: int) -> bool:
     writer: asyncio.StreamWriter | None = None
     try:
         async with asyncio.timeout(1):
-            reader, writer = await asyncio.open_connection(host, port)
+            async with asyncio.timeout(_CONNECT_SECONDS):
+                reader, writer = await asyncio.open_connection(host, port)
             return bool(await reader.read(1))
     except (OSError, TimeoutError):
         return False

@@ -149,6 +149,20 @@ def test_a_cordoned_node_gets_no_reservation_until_it_is_back(machine: Machine, 
     wait_for(lambda: machine.show(reservation)["status"] == "active", "the node's return")
 
 
+def test_a_drained_node_keeps_its_reservation_and_gets_no_other(machine: Machine) -> None:
+    stays = machine.reserve("-t", "a100")
+    machine.run("admin", "drain", "node-b", "--reason", "new fans")
+    try:
+        told = wait_for(lambda: machine.ssh(stays, "cat WARN_NODE_LEAVES.txt").stdout, "the notice")
+        assert told.startswith("Node node-b is being taken out of service: new fans.")
+        waits = machine.submit("-t", "a100")
+        wait_for(lambda: machine.show(waits).get("reason") == "no_nodes", "it is told why it waits")
+        assert machine.show(stays)["status"] == "active"
+    finally:
+        machine.run("admin", "undrain", "node-b")
+    wait_for(lambda: machine.show(waits)["status"] == "active", "the node's return")
+
+
 def test_a_silent_node_keeps_its_reservation_with_a_warning(
     machine: Machine, access: Access, cluster: Cluster
 ) -> None:

@@ -46,6 +46,7 @@ class SimulatedNodes:
     def stop(self) -> None:
         self.process.stop()
         self.namespaces.close()
+        self.bridge.unplug(self.bridge.addresses.simulated_host)
 
     def _start_kwok(self) -> None:
         addresses = self.bridge.addresses

@@ -6,6 +6,7 @@ the bridge, too, and has routes to the pods: a test can dial any pod, and nothin
 
 from __future__ import annotations
 
+import socket
 import subprocess
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
@@ -78,7 +79,10 @@ class Bridge:
         ip("link", "set", self.name, "up")
 
     def remove(self) -> None:
-        """With its routes. The links to the nodes end with the nodes."""
+        """With its routes and the links to the nodes."""
+        for _, name in socket.if_nameindex():
+            if name.startswith(self.port_prefix):
+                _remove_link(name)
         if self.exists():
             ip("link", "delete", self.name)
 
@@ -88,13 +92,24 @@ class Bridge:
 
     def plug(self, pid: int, address: IPv4Address, inside: Surroundings) -> None:
         """Give the network namespace of this process an `eth0` on the bridge."""
-        outer = f"{self.port_prefix}{address.packed[3]}"
+        outer = self._port(address)
         ip("link", "add", outer, "type", "veth", "peer", "name", "eth0", "netns", str(pid))
         ip("link", "set", outer, "master", self.name, "up")
         ip("link", "set", "lo", "up", inside=inside)
         ip("address", "add", f"{address}/{self.addresses.links.prefixlen}", "dev", "eth0", inside=inside)
         ip("link", "set", "eth0", "up", inside=inside)
         ip("route", "add", "default", "via", str(self.addresses.host), inside=inside)
+
+    def unplug(self, address: IPv4Address) -> None:
+        _remove_link(self._port(address))
+
+    def _port(self, address: IPv4Address) -> str:
+        return f"{self.port_prefix}{address.packed[3]}"
+
+
+def _remove_link(name: str) -> None:
+    """At once, if it is still there: the kernel removes those of an ended namespace some time later."""
+    subprocess.run(["ip", "link", "delete", name], capture_output=True, check=False)
 
 
 def add_route(to: IPv4Network, via: IPv4Address, inside: Surroundings | None = None) -> None:

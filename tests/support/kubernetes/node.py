@@ -100,6 +100,7 @@ class Node:
     def stop(self) -> None:
         """All of it at once, containers too."""
         self.namespaces.close()
+        self.bridge.unplug(self.address)
         remove_cgroups(self.cgroup)
 
     def _mount(self) -> None:

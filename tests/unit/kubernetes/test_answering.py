@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import math
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
+from gpudev.adapters.kubernetes import answering
 from gpudev.adapters.kubernetes.answering import Addresses, wait_for_answer
 from gpudev.adapters.kubernetes.config import Reach
 from gpudev.domain.server import SshAddress
@@ -55,3 +59,64 @@ async def test_news_that_came_before_the_first_look_is_not_lost() -> None:
     async with asyncio.timeout(10), await asyncio.start_server(greet, "127.0.0.1", 0) as server:
         pod.get_address(server.sockets[0].getsockname()[1])
         await wait_for_answer(Reach.POD, pod.look, pod.news)
+
+
+@asynccontextmanager
+async def door(*, is_open: bool) -> AsyncIterator[tuple[SshAddress, list[bytes]]]:
+    """An address, and what was said there so far to those who knocked."""
+    said: list[bytes] = []
+
+    async def speak(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        said.append(b"SSH-2.0-test\r\n" if is_open else b"")
+        writer.write(said[-1])
+        writer.close()
+
+    async with await asyncio.start_server(speak, "127.0.0.1", 0) as server:
+        host, port = server.sockets[0].getsockname()
+        yield SshAddress(host, port), said
+
+
+async def test_users_address_is_left_alone_until_the_pod_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answering, "_SECONDS_AFTER_NO", math.inf)
+    pod = Pod()
+    async with (
+        asyncio.timeout(10),
+        door(is_open=False) as (closed, asked),
+        door(is_open=True) as (user, heard),
+    ):
+        pod.known = Addresses(user, closed)
+        waiting = asyncio.create_task(wait_for_answer(Reach.AUTO, pod.look, pod.news))
+        while len(asked) < 3:  # noqa: ASYNC110 - the asker has no reason to tell
+            await asyncio.sleep(0.01)
+        assert heard == []
+        async with door(is_open=True) as (open_now, _):
+            pod.known = Addresses(user, open_now)
+            await waiting
+    assert len(heard) == 1
+
+
+async def test_where_the_pods_address_says_no_for_good_the_users_decides() -> None:
+    """As where a firewall refuses in the name of the pod."""
+    pod = Pod()
+    async with asyncio.timeout(10), door(is_open=False) as (closed, _), door(is_open=True) as (user, heard):
+        pod.known = Addresses(user, closed)
+        await wait_for_answer(Reach.AUTO, pod.look, pod.news)
+    assert len(heard) == 1
+
+
+async def test_by_the_users_address_alone_it_waits_until_the_pod_has_an_address() -> None:
+    pod = Pod()
+    async with (
+        asyncio.timeout(10),
+        door(is_open=True) as (user, heard),
+        door(is_open=False) as (closed, asked),
+    ):
+        pod.known = Addresses(user, None)
+        waiting = asyncio.create_task(wait_for_answer(Reach.NODE, pod.look, pod.news))
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(waiting), 0.1)
+        assert heard == []
+        pod.known = Addresses(user, closed)
+        pod.news.set()
+        await waiting
+    assert asked == []

@@ -89,7 +89,11 @@ class ByHand:
 
     async def _make_whole(self, spec: ServerSpec) -> tuple[Json, Json]:
         pod, service = await self.make_objects(spec)
-        await self._hear(service, _PAUSE_OF_MANY)
+        try:
+            await self._hear(service, _PAUSE_OF_MANY)
+        except TimeoutError as error:
+            now = await self.client.find(self.kinds.pods, name_of(pod))
+            raise RuntimeError(f"{name_of(pod)} never answered: {now and now['status']}") from error
         return pod, service
 
     async def make_objects(self, spec: ServerSpec) -> tuple[Json, Json]:

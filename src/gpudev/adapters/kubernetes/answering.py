@@ -82,7 +82,7 @@ class _Questions:
     async def ask(self, known: Addresses) -> bool:
         """Whether it answers where it has to."""
         if self._reach is Reach.POD:
-            return await _ask(known.of_pod, _POD_CONNECT_SECONDS) is Answer.YES
+            return await _ask(known.of_pod, _READ_SECONDS) is Answer.YES
         if self._reach is Reach.NODE:
             return await self._ask_as_user(known.of_user)
         of_pod = await _ask(known.of_pod, _POD_CONNECT_SECONDS)

@@ -18,10 +18,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from bench import cpu
 from bench.by_hand import make_public_key
 from bench.kubernetes import find_test_cluster
 from bench.kubernetes_by_hand import ByHand
-from bench.kubernetes_scale_findings import AT_ONCE, GPU_TYPE, GPUS_PER_NODE, SUBMITTERS, Findings, report
+from bench.kubernetes_scale_findings import (
+    AT_ONCE,
+    GPU_TYPE,
+    GPUS_PER_NODE,
+    SUBMITTERS,
+    Findings,
+    Worked,
+    report,
+)
 from bench.page import Section
 from gpudev.adapters.kubernetes.client import Kind, KubernetesClient, connect
 from gpudev.adapters.kubernetes.kinds import OwnKinds
@@ -55,15 +64,15 @@ def measure(quick: bool = False) -> Section:  # noqa: FBT001, FBT002 - one switc
     cluster = find_test_cluster()
     with _simulated_fleet(cluster, effort.nodes) as nodes:
         by_hand = asyncio.run(_make_by_hand(cluster.access, nodes, effort.reservations))
-        found = [_measure_product(cluster.access, controllers, effort) for controllers in (1, 2)]
+        found = [_measure_product(cluster, controllers, effort) for controllers in (1, 2)]
     return Section(TITLE, COMMAND, report(by_hand, found, effort.nodes))
 
 
-def _measure_product(access: Access, controllers: int, effort: Effort) -> Findings:
-    with _running_product(access, controllers) as (machine, namespace):
-        found = asyncio.run(_measure(access, machine, namespace, effort.reservations))
+def _measure_product(cluster: Cluster, controllers: int, effort: Effort) -> Findings:
+    with _running_product(cluster.access, controllers) as (machine, namespace):
+        found = asyncio.run(_measure(cluster, machine, namespace, effort.reservations))
         machine.run("down", "--yes", "--keep-servers", "--state-dir", str(machine.state_dir))
-    _wait_until_gone(access, namespace)
+    _wait_until_gone(cluster.access, namespace)
     return found
 
 
@@ -121,10 +130,11 @@ def _wait_until_gone(access: Access, namespace: str) -> None:
         time.sleep(1)
 
 
-async def _measure(access: Access, machine: Machine, namespace: str, count: int) -> Findings:
+async def _measure(cluster: Cluster, machine: Machine, namespace: str, count: int) -> Findings:
+    access = cluster.access
     lists = _count_lists(access)
     controllers = _list_controllers(machine)
-    worked = sum(map(_cpu_seconds, controllers))
+    worked = _read_cpu(cluster, controllers)
     async with connect(str(access.kubeconfig)) as client:
         seen = _Sightings(client, OwnKinds(namespace).pods)
         watching = asyncio.create_task(seen.watch(await seen.list()))
@@ -136,7 +146,7 @@ async def _measure(access: Access, machine: Machine, namespace: str, count: int)
         submitted=submitted,
         created=sorted(seen.first.values()),
         active=active,
-        cpu_seconds=sum(map(_cpu_seconds, controllers)) - worked,
+        worked=_read_cpu(cluster, controllers) - worked,
         peak_memory=max(map(_peak_memory, controllers)),
         lists={kind: after.get(kind, 0) - lists.get(kind, 0) for kind in _LISTED},
     )
@@ -205,12 +215,14 @@ def _list_controllers(machine: Machine) -> tuple[int, ...]:
     return (machine.control_plane()["controller"], *second)
 
 
+def _read_cpu(cluster: Cluster, controllers: tuple[int, ...]) -> Worked:
+    plane = cluster.control_plane
+    api_server = (plane.api_server.process.get_pid(), plane.etcd.process.get_pid())
+    return Worked(
+        sum(map(cpu.of_process, controllers)), sum(map(cpu.of_process, api_server)), cpu.of_machine()
+    )
+
+
 def _peak_memory(pid: int) -> int:
     text = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     return int(re.search(r"VmHWM:\s+(\d+) kB", text)[1]) * 1024  # type: ignore[index]  # always there
-
-
-def _cpu_seconds(pid: int) -> float:
-    """In user space and in the kernel, so far."""
-    after_name = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    return (int(after_name[11]) + int(after_name[12])) / os.sysconf("SC_CLK_TCK")

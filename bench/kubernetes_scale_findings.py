@@ -20,6 +20,24 @@ and pods, made by {at_once} tasks just before, and not looked at again: {by_hand
 
 
 @dataclass(frozen=True, slots=True)
+class Worked:
+    """Seconds of CPU."""
+
+    controllers: float
+    api_server: float
+    """With its database."""
+    machine: float
+    """All that there was to do on it."""
+
+    def __sub__(self, before: Worked) -> Worked:
+        return Worked(
+            self.controllers - before.controllers,
+            self.api_server - before.api_server,
+            self.machine - before.machine,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Findings:
     """Moments in seconds since the first submit."""
 
@@ -28,8 +46,7 @@ class Findings:
     """When a watch told of each pod."""
     active: float
     """When all were."""
-    cpu_seconds: float
-    """Of all controllers."""
+    worked: Worked
     peak_memory: int
     """Of the controller that took most, in bytes."""
     lists: dict[str, int]
@@ -60,7 +77,10 @@ def report(by_hand_seconds: float, found: Sequence[Findings], nodes: int) -> str
         "**admissions: pods created a second**": [f"{one.rate:.1f}" for one in found],
         "of those by hand": [f"{one.rate / by_hand:.2f}" for one in found],
         "all active after": [f"{one.active:.1f} s" for one in found],
-        "CPU of the controllers, a reservation": [f"{_cpu_each(one):.1f} ms" for one in found],
+        "CPU of the controllers, a reservation": [_each(one, one.worked.controllers) for one in found],
+        "CPU of the API server and etcd": [_each(one, one.worked.api_server) for one in found],
+        "CPU of everything on the machine": [_each(one, one.worked.machine) for one in found],
+        "cores that were busy": [f"{one.worked.machine / one.active:.2f}" for one in found],
         "peak memory of a controller": [f"{one.peak_memory / 2**20:.0f} MiB" for one in found],
         "lists that anybody asked of the API server": [_in_words(one.lists) for one in found],
     }
@@ -69,8 +89,8 @@ def report(by_hand_seconds: float, found: Sequence[Findings], nodes: int) -> str
     return f"{words}\n" + "\n".join(lines)
 
 
-def _cpu_each(found: Findings) -> float:
-    return 1000 * found.cpu_seconds / len(found.created)
+def _each(found: Findings, seconds: float) -> str:
+    return f"{1000 * seconds / len(found.created):.1f} ms"
 
 
 def _in_words(lists: dict[str, int]) -> str:

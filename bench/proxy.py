@@ -18,6 +18,7 @@ import asyncpg
 from websockets.asyncio.client import connect
 from websockets.typing import Subprotocol
 
+from bench import cpu
 from bench.api import running_api, running_postgres
 from bench.api_data import KEY, Data, fill
 from bench.load import Order, run_load
@@ -31,7 +32,6 @@ from gpudev.wire.tunnel import SUBPROTOCOL, tunnel_path
 
 TITLE = "The SSH proxy"
 COMMAND = "python -m bench proxy"
-_TICKS = os.sysconf("SC_CLK_TCK")
 _DEADLINE_SECONDS = 300
 _ADD_ACTIVE = """
 INSERT INTO reservations (
@@ -97,13 +97,9 @@ class _Copying:
         processes = files.find_processes()
         if processes is None:
             raise RuntimeError("The dev server has no processes.")
-        return _cpu_of(self.machine.find_process("ssh-proxy")), _cpu_of(processes.ssh_server.pid)
-
-
-def _cpu_of(pid: int) -> float:
-    """With that of its children that have ended."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return sum(map(int, fields[11:15])) / _TICKS
+        return cpu.of_process(self.machine.find_process("ssh-proxy")), cpu.of_process(
+            processes.ssh_server.pid
+        )
 
 
 def _measure_answers(effort: Effort) -> dict[str, Answers]:

@@ -112,7 +112,7 @@ class Disks(RuleBasedStateMachine):
         """Reserve, and if a server comes of it, write."""
         self.ask(self.world.submit(name))
         self.drive()
-        self.write(0)
+        self.write(-1)
 
     @rule(name=NAMES)
     def reserve(self, name: str) -> None:
@@ -120,7 +120,7 @@ class Disks(RuleBasedStateMachine):
 
     @rule(which=ANY)
     def write(self, which: int) -> None:
-        if mounted := sorted(self.world.cluster.mounts):
+        if mounted := list(self.world.cluster.mounts):
             self.run(self.world.write(mounted[which % len(mounted)]))
 
     @rule(which=ANY)

@@ -84,7 +84,7 @@ class Storage(Protocol):
         ...
 
     def note_copies(self) -> None:
-        """Called after every step, while nobody writes."""
+        """Called after every step: what was copied in it has what its source had."""
         ...
 
 
@@ -139,6 +139,8 @@ class Ec2Storage:
             self._client.detach_volume(VolumeId=volume_id, InstanceId=machine)
 
     def write(self, volume_id: VolumeId, word: str) -> None:
+        # A copy has what was there when it was made, which is before this word.
+        self.note_copies()
         self._content[volume_id] = self._content.get(volume_id, frozenset()) | {word}
 
     def read(self, place: str) -> Content:

@@ -105,6 +105,9 @@ class ServerPhase(StrEnum):
     STOPPING = "stopping"
 
 
+_WITHOUT_ROOM = frozenset({ServerPhase.UNPLACEABLE, ServerPhase.FAILED})
+
+
 class Cause(StrEnum):
     """Why a server failed, where the backend can tell."""
 
@@ -149,6 +152,11 @@ class ObservedServer:
     @property
     def phase(self) -> ServerPhase:
         return derive_phase([member.phase for member in self.members])
+
+    @property
+    def takes_room(self) -> bool:
+        """Whether a member of it holds GPUs that somebody else could have."""
+        return any(member.phase not in _WITHOUT_ROOM for member in self.members)
 
     @property
     def detail(self) -> str:

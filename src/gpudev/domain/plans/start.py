@@ -53,6 +53,8 @@ def _policy_of(seen: Observation) -> TimePolicy:
 
 
 def _plan_start(seen: Observation, look_again: LookAgain) -> Plan:
+    if seen.reservation.reason is Reason.PLACEMENT_LOST:
+        return _plan_requeueing(seen, seen.reservation.detail, look_again)
     if seen.server is None:
         return _plan_creation(seen, look_again)
     if _stands_elsewhere(seen.reservation, seen.server):
@@ -79,9 +81,9 @@ def _plan_by_phase(seen: Observation, server: ObservedServer, look_again: LookAg
         case ServerPhase.STOPPING:
             return (look_again,)
         case ServerPhase.UNPLACEABLE:
-            return _plan_requeueing(seen, server)
+            return _plan_requeueing(seen, _why_lost(server), look_again)
         case ServerPhase.FAILED if server.cause in _UNFIT_NODE:
-            return _plan_requeueing(seen, server)
+            return _plan_requeueing(seen, _why_lost(server), look_again)
         case ServerPhase.FAILED | ServerPhase.CRASHING:
             return plan_failure(seen, find_reason(server, Reason.START_FAILED))
         case other:
@@ -108,10 +110,23 @@ def _progress(before: Reservation, latest: Reservation) -> Plan:
     return (Record(before, latest, Event(EventKind.PROGRESS, latest.progress, latest.progress_at)),)
 
 
-def _plan_requeueing(seen: Observation, server: ObservedServer) -> Plan:
-    """It never answered, so nothing is lost by taking it away before the move is written."""
-    record = _requeueing(seen.reservation, server, seen.now)
-    return (*removal(server), *discarding(seen.reservation), record)
+def _plan_requeueing(seen: Observation, why: str, look_again: LookAgain) -> Plan:
+    """It never answered, so nothing is lost by taking it away before the move is written.
+
+    What is left of a gang has room that nobody else may be promised: the move waits until it is gone.
+    """
+    reservation, server = seen.reservation, seen.server
+    if server is None or not server.takes_room:
+        return (*removal(server), *discarding(reservation), _requeueing(reservation, why, seen.now))
+    if reservation.reason is Reason.PLACEMENT_LOST:
+        return (*removal(server), look_again)
+    after = replace(reservation, reason=Reason.PLACEMENT_LOST, detail=why)
+    record = Record(reservation, after, Event(EventKind.PROGRESS, why, seen.now))
+    return (*removal(server), record, look_again)
+
+
+def _why_lost(server: ObservedServer) -> str:
+    return f"{EXPLANATIONS[Reason.PLACEMENT_LOST].sentence} {server.detail}".strip()
 
 
 def _is_usable(reservation: Reservation, server: ObservedServer) -> bool:
@@ -137,11 +152,9 @@ def _activation(reservation: Reservation, server: ObservedServer, now: datetime)
     return Record(reservation, after, Event(EventKind.ACTIVE, after.detail, now))
 
 
-def _requeueing(reservation: Reservation, server: ObservedServer, now: datetime) -> Record:
-    reason = Reason.PLACEMENT_LOST
-    detail = f"{EXPLANATIONS[reason].sentence} {server.detail}".strip()
-    after = queue(reservation, reason, detail)
-    return Record(reservation, after, Event(EventKind.REQUEUED, detail, now, reason))
+def _requeueing(reservation: Reservation, why: str, now: datetime) -> Record:
+    after = queue(reservation, Reason.PLACEMENT_LOST, why)
+    return Record(reservation, after, Event(EventKind.REQUEUED, why, now, Reason.PLACEMENT_LOST))
 
 
 def _spec_of(seen: Observation) -> ServerSpec:

@@ -403,6 +403,28 @@ def test_gang_of_which_one_member_finds_no_room_goes_back_as_a_whole() -> None:
     world.execute(world.plan_admission())
     world.execute(world.plan_turn(gang))
     world.execute(world.plan_turn(gang))
+    assert (world.rows[gang].status, world.rows[gang].reason) == (Status.PREPARING, Reason.PLACEMENT_LOST)
+    world.befall(gang, Fate.PROCEEDS)
+    world.execute(world.plan_turn(gang))
     assert (world.rows[gang].status, world.rows[gang].members) == (Status.QUEUED, ())
     world.settle()
     assert world.rows[gang].status is Status.ACTIVE
+
+
+def test_room_that_a_lost_gang_still_has_is_promised_to_nobody() -> None:
+    world = make_wide_world(reads_fresh=True)
+    gang = world.submit(8, HOUR, node_count=2)
+    world.execute(world.plan_admission())
+    world.execute(world.plan_turn(gang))
+    world.advance(MINUTE)
+    world.befall(gang, Fate.VANISHES, 1)
+    world.refuses_next = True
+    world.execute(world.plan_turn(gang))
+    world.submit(1, HOUR)
+    for _ in range(2):
+        world.execute(world.plan_admission())
+        for one in world.rows:
+            world.execute(world.plan_turn(one))
+    assert world.turned_away == []
+    world.run_to_the_end()
+    assert world.servers == {}

@@ -62,13 +62,14 @@ async def test_news_that_came_before_the_first_look_is_not_lost() -> None:
 
 
 @asynccontextmanager
-async def door(*, is_open: bool) -> AsyncIterator[tuple[SshAddress, list[bytes]]]:
+async def door(*, is_open: bool) -> AsyncIterator[tuple[SshAddress, asyncio.Queue[bytes]]]:
     """An address, and what was said there so far to those who knocked."""
-    said: list[bytes] = []
+    said: asyncio.Queue[bytes] = asyncio.Queue()
 
     async def speak(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        said.append(b"SSH-2.0-test\r\n" if is_open else b"")
-        writer.write(said[-1])
+        words = b"SSH-2.0-test\r\n" if is_open else b""
+        said.put_nowait(words)
+        writer.write(words)
         writer.close()
 
     async with await asyncio.start_server(speak, "127.0.0.1", 0) as server:
@@ -86,13 +87,13 @@ async def test_users_address_is_left_alone_until_the_pod_answers(monkeypatch: py
     ):
         pod.known = Addresses(user, closed)
         waiting = asyncio.create_task(wait_for_answer(Reach.AUTO, pod.look, pod.news))
-        while len(asked) < 3:  # noqa: ASYNC110 - the asker has no reason to tell
-            await asyncio.sleep(0.01)
-        assert heard == []
+        for _ in range(3):
+            await asked.get()
+        assert heard.empty()
         async with door(is_open=True) as (open_now, _):
             pod.known = Addresses(user, open_now)
             await waiting
-    assert len(heard) == 1
+    assert heard.qsize() == 1
 
 
 async def test_where_the_pods_address_says_no_for_good_the_users_decides() -> None:
@@ -101,7 +102,7 @@ async def test_where_the_pods_address_says_no_for_good_the_users_decides() -> No
     async with asyncio.timeout(10), door(is_open=False) as (closed, _), door(is_open=True) as (user, heard):
         pod.known = Addresses(user, closed)
         await wait_for_answer(Reach.AUTO, pod.look, pod.news)
-    assert len(heard) == 1
+    assert heard.qsize() == 1
 
 
 async def test_by_the_users_address_alone_it_waits_until_the_pod_has_an_address() -> None:
@@ -115,8 +116,8 @@ async def test_by_the_users_address_alone_it_waits_until_the_pod_has_an_address(
         waiting = asyncio.create_task(wait_for_answer(Reach.NODE, pod.look, pod.news))
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(asyncio.shield(waiting), 0.1)
-        assert heard == []
+        assert heard.empty()
         pod.known = Addresses(user, closed)
         pod.news.set()
         await waiting
-    assert asked == []
+    assert asked.empty()

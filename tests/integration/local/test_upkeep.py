@@ -32,7 +32,6 @@ from tests.support.local_cluster import (
     create_ready,
     hear,
     make_config,
-    make_key,
     make_spec,
     need,
     open_cluster,
@@ -42,27 +41,6 @@ from tests.support.local_cluster import (
 )
 
 pytestmark = pytest.mark.anyio
-
-
-@pytest.fixture(params=list(Isolation), ids=str)
-def isolation(request: pytest.FixtureRequest) -> Isolation:
-    return need(request.param)
-
-
-@pytest.fixture
-def state_dir(tmp_path: Path) -> Path:
-    return tmp_path / "state"
-
-
-@pytest.fixture
-def key(tmp_path: Path) -> Key:
-    return make_key(tmp_path)
-
-
-@pytest.fixture
-async def cluster(state_dir: Path, isolation: Isolation) -> AsyncIterator[LocalCluster]:
-    async with open_cluster(state_dir, isolation) as opened:
-        yield opened
 
 
 def kill_zygote(cluster: LocalCluster) -> None:

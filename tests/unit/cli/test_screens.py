@@ -45,6 +45,13 @@ class Album:
 @pytest.fixture(autouse=True)
 def _terminal(monkeypatch: pytest.MonkeyPatch, api: FakeApi) -> None:
     monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("TZ", zone_where_it_is_morning(datetime.now(UTC)))
+
+
+def zone_where_it_is_morning(now: datetime) -> str:
+    """A time zone where it is past ten: hours before and after are of the same day, so no weekday is shown."""
+    hours_behind = now.hour - 10
+    return f"<test>{hours_behind:+d}"
 
 
 @pytest.fixture

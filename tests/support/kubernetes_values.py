@@ -46,6 +46,7 @@ def make_order(spec: ServerSpec | None = None, config: KubernetesConfig = CONFIG
         "secret": spec.name,
         "startup": "gpu-dev-startup-1",
         "host_key": HOST_KEY,
+        "node_storage_gib": 900,
     }
     return PodOrder(spec=spec, config=config, **(values | changes))
 
@@ -79,7 +80,7 @@ def make_node(
         },
         "spec": spec,
         "status": {
-            "allocatable": {"cpu": "192", "nvidia.com/gpu": str(gpus)},
+            "allocatable": {"cpu": "192", "ephemeral-storage": "900Gi", "nvidia.com/gpu": str(gpus)},
             "addresses": [
                 {"type": "Hostname", "address": name},
                 {"type": "InternalIP", "address": "10.0.0.7"},

@@ -91,6 +91,7 @@ async def _open_kubernetes(settings: Settings, stores: Stores) -> AsyncIterator[
         KubernetesConfig,
         PullPolicy,
         Reach,
+        UserNamespaces,
     )
 
     chosen = settings.kubernetes
@@ -104,6 +105,9 @@ async def _open_kubernetes(settings: Settings, stores: Stores) -> AsyncIterator[
         reach=Reach(chosen.reach),
         port_slots=chosen.port_slots,
         workspace_gib=chosen.workspace_gib,
+        home_gib=chosen.home_gib,
+        storage_percent=chosen.storage_percent,
+        user_namespaces=UserNamespaces(chosen.user_namespaces),
         closed_networks=chosen.closed_networks,
         zone_label=settings.disks.zone_label,
         homes=Homes.EBS if settings.disks.storage == "aws" else Homes.CLAIMS,

@@ -73,6 +73,17 @@ class KubernetesSettings(BaseSettings):
     """How many NodePort Services are kept ready. A dev server that gets none has its port a second later."""
     workspace_gib: int = Field(100, validation_alias="GPU_DEV_KUBERNETES_WORKSPACE_GIB", ge=1)
     """The most that `/workspace` may hold, in GiB."""
+    home_gib: int = Field(50, validation_alias="GPU_DEV_KUBERNETES_HOME_GIB", ge=1)
+    """The most that a home without a disk may hold, in GiB."""
+    storage_percent: int = Field(80, validation_alias="GPU_DEV_KUBERNETES_STORAGE_PERCENT", ge=1, le=100)
+    """The part of a node's local disk that its dev servers share, by their GPUs: `ephemeral-storage`. A dev
+    server that writes more than its share is evicted, and no other is."""
+    user_namespaces: Literal["auto", "always", "never"] = Field(
+        "auto", validation_alias="GPU_DEV_KUBERNETES_USER_NAMESPACES"
+    )
+    """Whether root in a dev server is an ordinary user on its node: `hostUsers: false`. `auto`: for dev
+    servers without GPUs on nodes that support it, since NVIDIA's container toolkit does not; not with a home
+    on a claim of a driver that may not support it. `always`, `never`: for all."""
     closed_network_names: str = Field("", validation_alias="GPU_DEV_KUBERNETES_CLOSED_NETWORKS")
     """Networks that dev servers may not reach, that of the database say, besides the metadata service."""
 

@@ -11,7 +11,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from gpudev.adapters.kubernetes.config import KubernetesConfig, Reach
+from gpudev.adapters.kubernetes.config import Homes, KubernetesConfig, Reach, UserNamespaces
 from gpudev.adapters.kubernetes.disks.config import ClaimConfig
 from gpudev.adapters.kubernetes.host_key import HostKey
 from gpudev.adapters.kubernetes.labels import Json
@@ -36,7 +36,7 @@ from gpudev.adapters.kubernetes.manifests.service import (
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE, Share
 from gpudev.domain.disk import DiskId, SnapshotId, VolumeId
 from gpudev.domain.names import NodeName
-from gpudev.domain.server import HomeVolume
+from gpudev.domain.server import HomeVolume, ServerSpec
 from gpudev.domain.volume import DiskTags, SnapshotSpec, VolumeSpec
 from tests.support.golden import check_golden
 from tests.support.kubernetes_values import CONFIG, NAMESPACE, made, make_order, make_spec
@@ -61,7 +61,7 @@ TAGS = DiskTags("ada", "work", DiskId("d15c0000-0000-4000-8000-000000000001"))
 
 MANIFESTS: dict[str, Json] = {
     "pod": make_pod(make_order()),
-    "pod_cpu": make_pod(make_order(CPU)),
+    "pod_cpu": make_pod(make_order(CPU, has_user_namespaces=True)),
     "pod_probed": make_pod(make_order(config=replace(CONFIG, reach=Reach.PROBE, pull_secrets=("registry",)))),
     "port_slot": make_port_slot("gpu-dev-slot-0a1b2c3d", NAMESPACE),
     "own_service": make_own_service(make_spec(), NAMESPACE),
@@ -138,6 +138,68 @@ def test_no_pod_can_reach_the_api_server_by_a_token_or_gets_more_capabilities_th
 def test_a_pod_on_a_profiling_node_may_profile() -> None:
     (container,) = make_pod(make_order(is_profiling=True))["spec"]["containers"]
     assert "SYS_ADMIN" in container["securityContext"]["capabilities"]["add"]
+
+
+PODS = [name for name, manifest in MANIFESTS.items() if manifest["kind"] == "Pod"]
+
+
+@pytest.mark.parametrize("name", PODS)
+def test_whatever_a_pod_writes_to_its_node_has_a_limit(name: str) -> None:
+    spec = MANIFESTS[name]["spec"]
+    (container,) = spec["containers"]
+    limits, requests = container["resources"]["limits"], container["resources"]["requests"]
+    assert limits["ephemeral-storage"] == requests["ephemeral-storage"], "no disk is given twice"
+    unlimited = [
+        volume["name"]
+        for volume in spec["volumes"]
+        if "emptyDir" in volume and "sizeLimit" not in volume["emptyDir"]
+    ]
+    assert unlimited == []
+
+
+@pytest.mark.parametrize("gpus, expected", [(1, 90), (2, 180), (8, 720)])
+def test_a_pod_gets_the_part_of_the_disk_that_goes_with_its_gpus(gpus: int, expected: int) -> None:
+    (container,) = make_pod(make_order(make_spec(gpus=gpus)))["spec"]["containers"]
+    assert container["resources"]["limits"]["ephemeral-storage"] == f"{expected}Gi"
+
+
+def test_no_volume_may_hold_more_than_the_pod() -> None:
+    volumes = make_pod(make_order(make_spec(gpus=1), node_storage_gib=100))["spec"]["volumes"]
+    limits = {volume["name"]: volume["emptyDir"]["sizeLimit"] for volume in volumes if "emptyDir" in volume}
+    assert (limits["home"], limits["workspace"]) == ("10Gi", "10Gi")
+
+
+def test_where_a_node_does_not_report_its_disk_nothing_is_requested_and_there_is_a_limit() -> None:
+    """A request that the scheduler cannot fulfil would keep the pod waiting for ever."""
+    (container,) = make_pod(make_order(node_storage_gib=0))["spec"]["containers"]
+    assert container["resources"]["limits"]["ephemeral-storage"] == "170Gi"
+    assert "ephemeral-storage" not in container["resources"]["requests"]
+
+
+@pytest.mark.parametrize(
+    "choice, spec, changes, is_mapped",
+    [
+        ("auto", CPU, {"has_user_namespaces": True}, True),
+        ("auto", CPU, {"has_user_namespaces": False}, False),
+        ("auto", make_spec(), {"has_user_namespaces": True}, False),
+        ("auto", CPU, {"has_user_namespaces": True, "home": "a-claim"}, False),
+        ("always", make_spec(), {}, True),
+        ("never", CPU, {"has_user_namespaces": True}, False),
+    ],
+    ids=["supported", "not supported", "with GPUs", "on a claim", "always", "never"],
+)
+def test_root_in_a_pod_is_not_root_on_its_node_where_that_works(
+    choice: str, spec: ServerSpec, changes: dict[str, Any], *, is_mapped: bool
+) -> None:
+    config = replace(CONFIG, user_namespaces=UserNamespaces(choice))
+    pod = make_pod(make_order(spec, config, **changes))["spec"]
+    assert (pod.get("hostUsers") is False) == is_mapped
+
+
+def test_a_home_on_ebs_can_be_mapped() -> None:
+    config = replace(CONFIG, homes=Homes.EBS)
+    pod = make_pod(make_order(CPU, config, home="a-claim", has_user_namespaces=True))
+    assert pod["spec"]["hostUsers"] is False
 
 
 def test_what_the_user_set_is_in_the_secret_and_nowhere_else() -> None:

@@ -7,8 +7,10 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from gpudev.adapters.kubernetes.disks.config import ZONE_LABEL
 from gpudev.adapters.kubernetes.labels import Json
 from gpudev.adapters.kubernetes.manifests.service import make_own_service, make_port_slot
+from gpudev.adapters.kubernetes.observe import read_node
 from gpudev.adapters.kubernetes.view import Outside, View
 from gpudev.domain.capacity import Node
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
@@ -133,6 +135,39 @@ def test_a_node_that_is_not_ready_takes_no_servers() -> None:
     world = World()
     world.view.nodes.put(make_node(ready="Unknown"))
     assert not world.node.is_schedulable
+
+
+HANDLERS = [
+    {"name": "runc", "features": {"userNamespaces": False}},
+    {"name": "", "features": {"userNamespaces": True}},
+]
+
+
+@pytest.mark.parametrize(
+    "kernel, handlers, is_supported",
+    [
+        ("6.8.0-1021-aws", HANDLERS, True),
+        ("6.1.0-37-cloud-amd64", HANDLERS, False),
+        ("6.8.0", HANDLERS[:1], False),
+        ("6.8.0", [{"name": ""}], False),
+        ("6.8.0", None, False),
+        ("", HANDLERS, False),
+        ("unknown", HANDLERS, False),
+    ],
+)
+def test_a_node_has_user_namespaces_if_its_runtime_and_its_kernel_do(
+    kernel: str, handlers: list[Json] | None, *, is_supported: bool
+) -> None:
+    node = make_node()
+    node["status"] |= {"nodeInfo": {"kernelVersion": kernel}, "runtimeHandlers": handlers}
+    assert read_node(node, DEFAULT_CATALOGUE, ZONE_LABEL).has_user_namespaces is is_supported
+
+
+@pytest.mark.parametrize("told, expected", [("900Gi", 900), ("1932735283200", 1800), ("", 0)])
+def test_a_node_has_the_local_disk_that_it_reports(told: str, expected: int) -> None:
+    node = make_node()
+    node["status"]["allocatable"] = {"ephemeral-storage": told} if told else {}
+    assert read_node(node, DEFAULT_CATALOGUE, ZONE_LABEL).storage_gib == expected
 
 
 def test_a_server_is_ready_once_it_answered_at_the_address_of_users(world: World) -> None:

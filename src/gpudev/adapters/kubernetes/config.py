@@ -31,6 +31,15 @@ class Homes(StrEnum):
     """A volume of EBS, for which a claim is made for each reservation."""
 
 
+class UserNamespaces(StrEnum):
+    """Whether root in a dev server is an ordinary user on its node: `hostUsers: false`."""
+
+    AUTO = "auto"
+    """Where it is known to work: without GPUs, on a node that supports it, not with a claim as home."""
+    ALWAYS = "always"
+    NEVER = "never"
+
+
 class PullPolicy(StrEnum):
     IF_NOT_PRESENT = "IfNotPresent"
     ALWAYS = "Always"
@@ -52,6 +61,11 @@ class KubernetesConfig:
     port_slots: int = 8
     """How many NodePort Services wait for a dev server."""
     workspace_gib: int = 100
+    home_gib: int = 50
+    """The most that a home without a disk may hold."""
+    storage_percent: int = 80
+    """The part of a node's local disk that its dev servers share; the rest is for images and logs."""
+    user_namespaces: UserNamespaces = UserNamespaces.AUTO
     closed_networks: tuple[str, ...] = ()
     """Networks that dev servers may not reach, besides the cloud's metadata service."""
     zone_label: str = ZONE_LABEL

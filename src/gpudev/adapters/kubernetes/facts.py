@@ -24,6 +24,10 @@ class NodeFacts:
     is_simulated: bool = False
     zone: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
+    storage_gib: int = 0
+    """Local disk that pods may have; 0 where the node does not report it."""
+    has_user_namespaces: bool = False
+    """Its runtime and its kernel can give a pod users of its own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 
@@ -40,6 +41,9 @@ _ADDRESS_KINDS = ("ExternalIP", "InternalIP", "Hostname")
 _ENDED = frozenset({"Succeeded", "Failed"})
 _HARMLESS_TAINT = "PreferNoSchedule"
 _NOT_COUNTED = ("cpu", "memory", "ephemeral-storage", "hugepages-")
+_GIB = 1024**3
+_KERNEL_VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})", re.ASCII)
+_MAPS_TMPFS = (6, 3)
 _WORTH_TELLING = {
     "Pulling": "Fetching the image",
     "FailedMount": "A volume cannot be mounted yet",
@@ -64,7 +68,18 @@ def read_node(item: Json, catalogue: Catalogue, zone_label: str) -> NodeFacts:
         is_simulated=labels.get(SIMULATED) == "true",
         zone=labels.get(zone_label, ""),
         labels=labels,
+        storage_gib=int(parse_quantity(status.get("allocatable", {}).get("ephemeral-storage", "0")) / _GIB),
+        has_user_namespaces=_has_user_namespaces(status),
     )
+
+
+def _has_user_namespaces(status: Json) -> bool:
+    """The default runtime says so, and the kernel can map the users of a tmpfs, on which Secrets are."""
+    handlers = status.get("runtimeHandlers") or ()
+    default: Json = next((one for one in handlers if not one.get("name")), {})
+    version = _KERNEL_VERSION.match(str(status.get("nodeInfo", {}).get("kernelVersion", "")))
+    kernel = (int(version[1]), int(version[2])) if version else (0, 0)
+    return bool((default.get("features") or {}).get("userNamespaces")) and kernel >= _MAPS_TMPFS
 
 
 def _count_slots(allocatable: Mapping[str, str], catalogue: Catalogue, name: str) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpudev.adapters.kubernetes.config import KubernetesConfig, Reach
+from gpudev.adapters.kubernetes.config import Homes, KubernetesConfig, Reach, UserNamespaces
 from gpudev.adapters.kubernetes.labels import (
     DEV_SERVER,
     HOME,
@@ -19,7 +19,13 @@ from gpudev.adapters.kubernetes.labels import (
 from gpudev.adapters.kubernetes.manifests.environment import make_environment
 from gpudev.adapters.kubernetes.manifests.gang import gang_name
 from gpudev.adapters.kubernetes.manifests.metadata import make_metadata, reservation_labels
-from gpudev.adapters.kubernetes.manifests.resources import make_resources, memory_quantity, shared_memory
+from gpudev.adapters.kubernetes.manifests.resources import (
+    Storage,
+    choose_storage,
+    make_resources,
+    share_storage,
+    shared_memory,
+)
 from gpudev.adapters.kubernetes.manifests.security import (
     make_container_security,
     make_pod_security,
@@ -49,6 +55,10 @@ class PodOrder:
     host_key: str
     """The public one."""
     is_profiling: bool = False
+    node_storage_gib: int = 0
+    """Local disk of its node; 0: not known."""
+    has_user_namespaces: bool = False
+    """Its node can give it users of its own."""
     rank: int = 0
     """Which member it is."""
     incarnation: str = ""
@@ -59,6 +69,13 @@ class PodOrder:
     @property
     def name(self) -> str:
         return self.spec.member_names[self.rank]
+
+    @property
+    def storage(self) -> Storage:
+        config, gpus = self.config, self.spec.gpus_per_node
+        gpu_type = config.catalogue.get(self.spec.gpu_type)
+        share = share_storage(self.node_storage_gib, config.storage_percent, gpu_type, gpus)
+        return choose_storage(share, 0 if self.home else config.home_gib, config.workspace_gib)
 
     @property
     def node(self) -> NodeName:
@@ -86,6 +103,7 @@ def make_pod(order: PodOrder) -> Json:
             "affinity": {"nodeAffinity": _only_on(order.node)},
             "tolerations": make_tolerations(),
             "securityContext": make_pod_security(),
+            **_user_namespace(order),
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
             # The others of a gang hold connections to what has ended, so it is not started again.
@@ -95,6 +113,18 @@ def make_pod(order: PodOrder) -> Json:
             **({"hostname": order.name, "subdomain": gang_name(spec)} if spec.is_gang else {}),
         },
     }
+
+
+def _user_namespace(order: PodOrder) -> Json:
+    return {"hostUsers": False} if _has_own_users(order) else {}
+
+
+def _has_own_users(order: PodOrder) -> bool:
+    """Automatic only where it works: NVIDIA's toolkit does not support it, nor do all filesystems."""
+    if order.config.user_namespaces is not UserNamespaces.AUTO:
+        return order.config.user_namespaces is UserNamespaces.ALWAYS
+    is_known_home = not order.home or order.config.homes is Homes.EBS
+    return order.has_user_namespaces and is_known_home and not order.spec.gpus_per_node
 
 
 def _membership(order: PodOrder) -> Json:
@@ -111,7 +141,7 @@ def _make_container(order: PodOrder) -> Json:
         "command": ["/bin/sh", f"{STARTUP}/{START}"],
         "env": make_environment(spec, order.secret, order.rank),
         "ports": [{"name": "ssh", "containerPort": SSH_PORT}],
-        "resources": make_resources(spec.share, gpu_type, spec.gpus_per_node),
+        "resources": make_resources(spec.share, order.storage, gpu_type, spec.gpus_per_node),
         "securityContext": make_container_security(is_profiling=order.is_profiling),
         "volumeMounts": make_mounts(),
         "terminationMessagePolicy": "FallbackToLogsOnError",
@@ -120,11 +150,13 @@ def _make_container(order: PodOrder) -> Json:
 
 
 def _volumes_of(order: PodOrder) -> Volumes:
+    storage = order.storage
     return Volumes(
         startup=order.startup,
         keys=order.secret,
         shared_memory=shared_memory(order.spec.share),
-        workspace=memory_quantity(order.config.workspace_gib),
+        workspace=storage.at_most(order.config.workspace_gib),
+        home_limit=storage.at_most(order.config.home_gib),
         rank=order.rank,
         is_gang=order.spec.is_gang,
         home=order.home,

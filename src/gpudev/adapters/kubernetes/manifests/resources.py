@@ -1,27 +1,61 @@
-"""CPU, memory and GPUs of a dev server, in the words of Kubernetes."""
+"""CPU, memory, local disk and GPUs of a dev server, in the words of Kubernetes."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 
 from gpudev.adapters.kubernetes.labels import Json
 from gpudev.domain.catalogue import Amount, GpuType, Share
 
+STORAGE = "ephemeral-storage"
 _MIB_PER_GIB = 1024
 _LEAST_SHARED_MEMORY_GIB = 8
 
 
-def make_resources(share: Share, gpu_type: GpuType, gpu_count: int) -> Json:
+_SCRATCH_GIB = 20
+"""For `/tmp` and installed packages, where the share of the node's disk is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """Local disk of a pod, in GiB. What goes beyond the limit evicts this pod, and no other."""
+
+    limit_gib: int
+    request_gib: int | None
+    """None: the node does not report its disk, and the scheduler would find none to give."""
+
+    def at_most(self, gib: int) -> str:
+        return memory_quantity(min(gib, self.limit_gib))
+
+
+def share_storage(node_gib: int, percent: int, gpu_type: GpuType, gpu_count: int) -> int:
+    """The part of a node's disk that goes with so many of its GPUs; 0 if the node does not report it."""
+    part = Fraction(gpu_type.slots_for(gpu_count), gpu_type.slots_per_node)
+    return max(1, int(part * node_gib * percent / 100)) if node_gib else 0
+
+
+def choose_storage(share_gib: int, home_gib: int, workspace_gib: int) -> Storage:
+    """Requested in full, so that the scheduler never gives the same disk twice."""
+    if not share_gib:
+        return Storage(home_gib + workspace_gib + _SCRATCH_GIB, None)
+    return Storage(share_gib, share_gib)
+
+
+def make_resources(share: Share, storage: Storage, gpu_type: GpuType, gpu_count: int) -> Json:
+    requested = {} if storage.request_gib is None else {STORAGE: memory_quantity(storage.request_gib)}
     gpus = {gpu_type.resource: str(gpu_count)} if gpu_count else {}
     return {
         "requests": {
             "cpu": cpu_quantity(share.cpu_request),
             "memory": memory_quantity(share.memory_request_gib),
+            **requested,
             **gpus,
         },
         "limits": {
             "cpu": cpu_quantity(share.cpu_limit),
             "memory": memory_quantity(share.memory_limit_gib),
+            STORAGE: memory_quantity(storage.limit_gib),
             **gpus,
         },
     }

@@ -27,6 +27,8 @@ class Volumes:
     """Name of the Secret with the host key and the keys that are let in."""
     shared_memory: str
     workspace: str
+    home_limit: str
+    """The most that a home without a disk may hold."""
     rank: int = 0
     is_gang: bool = False
     home: str = ""
@@ -35,7 +37,7 @@ class Volumes:
 
 def make_volumes(volumes: Volumes) -> list[Json]:
     return [
-        {"name": "home", **_home(volumes.home)},
+        {"name": "home", **_home(volumes)},
         {"name": "workspace", "emptyDir": {"sizeLimit": volumes.workspace}},
         {"name": "shared-memory", "emptyDir": {"medium": "Memory", "sizeLimit": volumes.shared_memory}},
         {"name": "startup", "configMap": {"name": volumes.startup, "defaultMode": _READABLE}},
@@ -53,8 +55,10 @@ def make_mounts() -> list[Json]:
     ]
 
 
-def _home(claim: str) -> Json:
-    return {"persistentVolumeClaim": {"claimName": claim}} if claim else {"emptyDir": {}}
+def _home(volumes: Volumes) -> Json:
+    if volumes.home:
+        return {"persistentVolumeClaim": {"claimName": volumes.home}}
+    return {"emptyDir": {"sizeLimit": volumes.home_limit}}
 
 
 def host_key_name(rank: int) -> str:

@@ -13,13 +13,14 @@ from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.app.extend import ExtensionRequest
 from gpudev.domain.operations import OperationKind, OperationStatus
 from gpudev.wire.jobs import ActionResponse, ExtendRequest, JobUsage, KeepRequest, UsagePoint
+from gpudev.wire.text import Name
 
 router = APIRouter(prefix="/v1", tags=["jobs"], responses=OF_EVERY_CALLER)
 
 IdempotencyKey = Annotated[
     str | None, Header(max_length=200, description="Any text of one's own that means this very request.")
 ]
-ClientVersion = Annotated[str | None, Header(description="Version of the client.")]
+ClientVersion = Annotated[Name | None, Header(description="Version of the client.")]
 
 
 @router.post("/jobs/{job_id}/extend", response_model=ActionResponse, responses=problems(400, 404, 409))

@@ -20,12 +20,13 @@ from gpudev.ports.github import GitHubProof
 from gpudev.ports.identity import AwsCredentials, Evidence, SignedRequest
 from gpudev.wire.cluster import LocalLoginRequest, LoginResponse
 from gpudev.wire.identity import GitHubChallenge, GitHubChallengeRequest, SignedLogin, StsRequest
+from gpudev.wire.text import Text
 
 router = APIRouter(prefix="/v1/auth", tags=["identity"], responses=OF_EVERY_ROUTE)
 
 # They go into headers of HTTP, so nothing that could end a header may be in them.
 AccessKeyId = Annotated[str, Field(min_length=16, max_length=128, pattern=r"^[A-Za-z0-9_]+$")]
-SecretAccessKey = Annotated[str, Field(min_length=40, max_length=128)]
+SecretAccessKey = Annotated[str, Text(128), Field(min_length=40, max_length=128)]
 SessionToken = Annotated[str, Field(min_length=100, max_length=2048, pattern=r"^[\x21-\x7e]+$")]
 
 

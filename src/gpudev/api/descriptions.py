@@ -15,11 +15,13 @@ from typing import TypeVar
 from pydantic import ConfigDict
 
 from gpudev import wire
+from gpudev.api.free_text import teach_pydantic
 
 T = TypeVar("T")
 
 
 def describe_wire() -> None:
+    teach_pydantic()
     for kind in list_wire_types():
         described(kind)
 

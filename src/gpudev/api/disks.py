@@ -24,10 +24,11 @@ from gpudev.wire.disks import (
     RestoreDiskRequest,
     SnapshotList,
 )
+from gpudev.wire.text import Lookup
 
 router = APIRouter(prefix="/v1/disks", tags=["disks"], responses=OF_EVERY_CALLER)
 
-DiskName = Annotated[str, Path(description="Name of one of one's own disks.")]
+DiskName = Annotated[Lookup, Path(description="Name of one of one's own disks.")]
 
 
 @router.post("", response_model=DiskActionResponse, responses=problems(400, 409))
@@ -129,7 +130,7 @@ async def get_operation(
     app: App,
     caller: Caller,
     name: DiskName,  # noqa: ARG001 - part of the path, and free to have changed
-    operation_id: Annotated[str, Path(description="As the request of the action was answered.")],
+    operation_id: Annotated[Lookup, Path(description="As the request of the action was answered.")],
 ) -> Response:
     """What became of a requested action. The disk may have another name by now; the operation tells it."""
     operation = await app.disks.get_operation(caller, operation_id)

@@ -14,8 +14,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gpudev.api.descriptions import list_wire_types
 from gpudev.api.encoding import json_response
+from gpudev.api.free_text import BadText
 from gpudev.domain import errors
 from gpudev.wire.cluster import ErrorBody
+from gpudev.wire.text import NOT_FOUND
 
 STATUS_OF: dict[type[errors.GpuDevError], int] = {
     errors.Invalid: 400,
@@ -74,12 +76,29 @@ def answer_of(error: errors.GpuDevError) -> Response:
 async def _answer_validation(_request: Request, error: Exception) -> Response:
     if not isinstance(error, RequestValidationError):
         raise error
+    for problem in error.errors():
+        flaw = problem.get("ctx", {}).get("error")
+        if isinstance(flaw, BadText):
+            return answer_of(_error_of_text(flaw, _field(problem["loc"])))
     problems = [
         {"loc": _place(problem["loc"]), "msg": problem["msg"], "type": problem["type"]}
         for problem in error.errors()
     ]
     hint = "See /docs for what this route takes."
     return json_response({"detail": problems, "code": "bad_request_body", "hint": hint}, 422)
+
+
+def _error_of_text(flaw: BadText, field: str) -> errors.GpuDevError:
+    if flaw.code == NOT_FOUND:
+        return errors.NotFound(f"The {field} was not found: {flaw}.")
+    hint = "Control characters and marks that change the direction of text are refused."
+    return errors.Invalid(f"{field} {flaw}.", hint=hint, code=flaw.code)
+
+
+def _field(loc: Sequence[str | int]) -> str:
+    """What the sender calls it. A key of a mapping can be what is wrong, so that is not repeated."""
+    names = [str(step) for step in _place(loc)[1:] if isinstance(step, str)]
+    return names[0] if names else "The body"
 
 
 def _place(loc: Sequence[str | int]) -> list[str | int]:

@@ -27,11 +27,13 @@ from gpudev.wire.jobs import (
     JobList,
     OperationDetail,
 )
+from gpudev.wire.text import Lookup, Name
 
 router = APIRouter(prefix="/v1", tags=["jobs"], responses=OF_EVERY_CALLER)
 
 JobId = Annotated[
-    str, Path(description="The full id, the name of a reservation, or 4 or more first characters of the id.")
+    Lookup,
+    Path(description="The full id, the name of a reservation, or 4 or more first characters of the id."),
 ]
 _EVENT_NUMBER = re.compile("[0-9]{1,9}")
 _EVENT_HEADERS = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-store"}
@@ -41,9 +43,9 @@ _EVENT_HEADERS = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Con
 async def list_jobs(
     request: Request,
     visitor: Visitor,
-    status: Annotated[str | None, Query(description="Statuses, separated by commas.")] = None,
-    gpu_type: Annotated[str | None, Query(description="Only of this type, in any letter case.")] = None,
-    user: Annotated[str | None, Query(max_length=200, description="For admins: whose, or all.")] = None,
+    status: Annotated[Name | None, Query(description="Statuses, separated by commas.")] = None,
+    gpu_type: Annotated[Name | None, Query(description="Only of this type, in any letter case.")] = None,
+    user: Annotated[Lookup | None, Query(description="For admins: whose, or all.")] = None,
     limit: Annotated[int, Query(ge=1, le=500, description="The most on a page.")] = 50,
     offset: Annotated[int, Query(ge=0, le=2**31, description="How many to pass over.")] = 0,
 ) -> Response:
@@ -93,7 +95,7 @@ async def cancel_job(app: App, caller: Caller, job_id: JobId) -> Response:
 async def get_operation(
     app: App,
     caller: Caller,
-    operation_id: Annotated[str, Path(description="As the request of the action was answered.")],
+    operation_id: Annotated[Lookup, Path(description="As the request of the action was answered.")],
 ) -> Response:
     """What became of a requested action."""
     try:
@@ -117,7 +119,7 @@ async def follow_job(
     caller: Caller,
     job_id: JobId,
     last_event_id: Annotated[
-        str | None, Header(description="Number of the last event that one has; what follows is told.")
+        Name | None, Header(description="Number of the last event that one has; what follows is told.")
     ] = None,
     *,
     follow: Annotated[bool, Query(description="Go on with what happens; false: end with what has.")] = True,

@@ -10,10 +10,11 @@ from gpudev.api.context import App, Caller
 from gpudev.api.encoding import json_response, secret_response
 from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.wire.keys import KeyInfo, KeyList, RevokedKey, RotatedKey
+from gpudev.wire.text import Lookup
 
 router = APIRouter(prefix="/v1/keys", tags=["identity"], responses=OF_EVERY_CALLER)
 
-Prefix = Annotated[str, Path(description="The first 8 characters of the key.")]
+Prefix = Annotated[Lookup, Path(description="The first 8 characters of the key.")]
 
 
 @router.post("/rotate", response_model=RotatedKey)

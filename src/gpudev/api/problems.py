@@ -36,6 +36,6 @@ def problems(*statuses: int) -> Responses:
     }
 
 
-OF_EVERY_ROUTE = problems(422, 500, 503)
+OF_EVERY_ROUTE = problems(400, 422, 500, 503)
 OF_EVERY_CALLER = OF_EVERY_ROUTE | problems(401, 403, 429)
 """What a route answers that wants an API key."""

@@ -18,6 +18,7 @@ from gpudev.domain.disk import NO_DISK
 from gpudev.domain.errors import Invalid
 from gpudev.domain.expiry import duration_of
 from gpudev.wire.jobs import SubmitRequest, SubmitRequest03, SubmitResponse
+from gpudev.wire.text import Name
 
 router = APIRouter(prefix="/v1", tags=["jobs"], responses=OF_EVERY_CALLER)
 
@@ -77,7 +78,7 @@ async def submit(
         str | None,
         Header(max_length=200, description="Any text of one's own; for 24 hours it means this very request."),
     ] = None,
-    x_gpu_dev_client: Annotated[str | None, Header(description="Version of the client.")] = None,
+    x_gpu_dev_client: Annotated[Name | None, Header(description="Version of the client.")] = None,
 ) -> Response:
     """Ask for a dev server. The same `Idempotency-Key` again gives the same reservation."""
     fields = app.backend_fields

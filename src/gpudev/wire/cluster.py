@@ -6,6 +6,7 @@ from dataclasses import field
 from datetime import datetime
 
 from gpudev.wire.message import message
+from gpudev.wire.text import Name
 
 
 @message
@@ -123,9 +124,9 @@ class LocalLoginRequest:
 
     timestamp: int
     """Seconds since 1970."""
-    nonce: str
+    nonce: Name
     """Any text that was not used before."""
-    proof: str
+    proof: Name
     """The hexadecimal HMAC-SHA256."""
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 
 from gpudev.wire.message import message
+from gpudev.wire.text import Name
 
 
 @message
 class CreateDiskRequest:
-    disk_name: str
+    disk_name: Name
     """`[A-Za-z0-9_-]{1,50}`, unique among one's disks that are not deleted."""
     size_gb: int | None = None
     """10 to 10000. Left out: 100."""
@@ -17,13 +18,13 @@ class CreateDiskRequest:
 
 @message
 class RenameDiskRequest:
-    new_name: str
+    new_name: Name
     """What it is called from now on."""
 
 
 @message
 class CloneDiskRequest:
-    new_name: str
+    new_name: Name
     """Name of the copy."""
 
 
@@ -35,7 +36,7 @@ class GrowDiskRequest:
 
 @message
 class RestoreDiskRequest:
-    new_name: str | None = None
+    new_name: Name | None = None
     """What it is called from now on. Left out: as before."""
 
 

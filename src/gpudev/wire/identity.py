@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Annotated
 
 from gpudev.wire.message import message
+from gpudev.wire.text import Address, Name, Text
 
 
 @message
@@ -18,11 +20,11 @@ class StsRequest:
     value that a server sent. It is accepted once, within 5 minutes of signing.
     """
 
-    url: str
+    url: Address
     """Address of STS, `https://sts.<region>.amazonaws.com/` for example."""
-    headers: dict[str, str]
+    headers: dict[Name, Annotated[str, Text(8192)]]
     """Headers of the request, the signature among them."""
-    body: str
+    body: Address
     """What is posted."""
 
 
@@ -35,9 +37,9 @@ class GitHubProof:
     never a value that a server sent.
     """
 
-    challenge: str
+    challenge: Address
     """As it was given."""
-    signature: str
+    signature: Annotated[str, Text(16_384, has_lines=True)]
     """From `-----BEGIN SSH SIGNATURE-----` to `-----END SSH SIGNATURE-----`."""
 
 
@@ -53,7 +55,7 @@ class SignedLogin:
 class GitHubChallengeRequest:
     sts_request: StsRequest
     """Who asks: a signed request as for a login, another one each time."""
-    github_user: str | None = None
+    github_user: Name | None = None
     """Who one claims to be at GitHub; left out, the one of before."""
 
 

@@ -7,30 +7,37 @@ from __future__ import annotations
 
 from dataclasses import field
 from datetime import datetime
+from typing import Annotated
 
 from gpudev.wire.message import message
+from gpudev.wire.text import Line, Name, Text
+
+Image = Annotated[str, Text(2000)]
+PublicKey = Annotated[str, Text(8192, has_lines=True, code="bad_ssh_key")]
+EnvironmentName = Annotated[str, Text(200, code="bad_env_var")]
+EnvironmentValue = Annotated[str, Text(32_768, has_lines=True, code="bad_env_var")]
 
 
 @message
 class SubmitRequest:
     """What is asked for. A field with nothing behind it yet is refused with `not_supported_yet`."""
 
-    gpu_type: str
+    gpu_type: Name
     """A type that `/v1/gpu/availability` lists, in any letter case."""
     gpu_count: int
     """How many: 1, 2, 4 or 8, up to the node's size; 0 for the CPU types; with `distributed`, those of
     several whole nodes."""
     duration_hours: float
     """For how long, counted from the moment the dev server answers: 5 minutes to 24 hours."""
-    name: str | None = None
+    name: Name | None = None
     """`[a-z0-9-]{1,40}`, not all hexadecimal, unique among one's live reservations. Left out: one is made."""
-    image: str | None = None
+    image: Image | None = None
     """Container image instead of the standard one; on one machine it is not supported."""
-    dockerfile: str | None = None
+    dockerfile: Annotated[str, Text(8_000_000, has_lines=True)] | None = None
     """Build context with a Dockerfile, as base64 of a tar.gz. Not supported yet."""
     preserve_entrypoint: bool | None = None
     """Run the entry point of one's own image. Not supported yet."""
-    disk_name: str | None = None
+    disk_name: Name | None = None
     """The disk that becomes the home, made if there is none of that name; `none` for a home that is not kept.
     Left out: the disk `default`, or none while another of one's live reservations has it."""
     no_persistent_disk: bool | None = None
@@ -44,20 +51,20 @@ class SubmitRequest:
     distributed: bool | None = None
     """The GPUs are those of 2 to 4 whole nodes, which start and end together. `RANK`, `NODE_RANK`,
     `WORLD_SIZE`, `MASTER_ADDR`, `MASTER_PORT` and `MULTINODE_HOSTS` are set there. Not all types have it."""
-    node_labels: dict[str, str] | None = None
+    node_labels: dict[Name, Name] | None = None
     """Only nodes with these labels, from the operator's list."""
-    env_vars: dict[str, str] = field(default_factory=dict)
+    env_vars: dict[EnvironmentName, EnvironmentValue] = field(default_factory=dict)
     """Environment of the dev server. `NVIDIA_*`, `GPU_DEV_*` and `CUDA_VISIBLE_DEVICES` are reserved."""
-    command: str | None = None
+    command: Annotated[str, Text(32_768, has_lines=True)] | None = None
     """Run this once after the start. Not supported yet."""
     start_at: datetime | None = None
     """Book for this time, at most 30 days ahead: it starts then, rounded up to five minutes, or is refused
     with the nearest time that makes nobody late. Left out: as soon as there is room."""
-    ssh_public_keys: list[str] = field(default_factory=list)
+    ssh_public_keys: list[PublicKey] = field(default_factory=list)
     """Keys that may log in, each as in a `.pub` file: ed25519, rsa, ecdsa or sk-, at most 100."""
-    github_user: str | None = None
+    github_user: Name | None = None
     """The public keys of this GitHub user may log in, too."""
-    client_version: str | None = None
+    client_version: Annotated[str, Text(200, code="bad_client_version")] | None = None
     """Version of the client; left out: the one in `X-GPU-Dev-Client`."""
 
 
@@ -73,13 +80,13 @@ class SubmitRequest03:
 
     duration_hours: float
     """For how long, counted from the moment the dev server answers: 5 minutes to 24 hours."""
-    env_vars: dict[str, str]
+    env_vars: dict[EnvironmentName, EnvironmentValue]
     """What is asked for, and the environment of the dev server."""
-    image: str | None = None
+    image: Image | None = None
     """`pytorch/pytorch:2.1.0-cuda12.1-cudnn8-runtime` means the standard one; others are refused so far."""
-    instance_type: str | None = None
+    instance_type: Name | None = None
     """Not looked at: it follows from the GPU type."""
-    disk_name: str | None = None
+    disk_name: Name | None = None
     """The disk that becomes the home, made if there is none of that name; `none` for none."""
 
 
@@ -236,7 +243,7 @@ class ExtendRequest:
 class KeepRequest:
     hours: float
     """For how long, from now; more than 0 and at most 48."""
-    reason: str = ""
+    reason: Line = ""
     """Why it is to be kept although nobody uses it; it is shown in its events."""
 
 

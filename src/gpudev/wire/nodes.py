@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Annotated
 
 from gpudev.wire.message import message
+from gpudev.wire.text import Text
 
 
 @message
@@ -55,7 +57,7 @@ class NodeList:
 
 @message
 class DrainRequest:
-    reason: str = ""
+    reason: Annotated[str, Text(200, code="bad_reason")] = ""
     """Why, in one line; the owners of reservations there read it."""
 
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import field
 
 from gpudev.wire.message import message
+from gpudev.wire.text import Address, Name
 
 
 @message
 class NotificationChoice:
-    url: str | None = None
+    url: Address | None = None
     """Where to send them; left out or null: nowhere. Only hosts that the operator allows."""
-    kind: str = "webhook"
+    kind: Name = "webhook"
     """`webhook`: signed JSON with everything; `slack`: a text, as Slack takes it."""
-    topics: list[str] = field(default_factory=list)
+    topics: list[Name] = field(default_factory=list)
     """Of what: starts, warnings, ends, failures, queue. None given: of all."""
 
 

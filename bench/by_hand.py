@@ -24,7 +24,8 @@ from pathlib import Path
 import asyncssh
 import structlog
 
-from gpudev.adapters.local.cluster import LocalCluster, LocalClusterConfig
+from gpudev.adapters.local.cluster import LocalCluster
+from gpudev.adapters.local.cluster_config import LocalClusterConfig
 from gpudev.adapters.local.devserver.order import StartOrder
 from gpudev.adapters.local.nodes.fleet import load_fleet
 from gpudev.adapters.local.record import Record

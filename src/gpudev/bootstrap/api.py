@@ -47,7 +47,6 @@ from gpudev.bootstrap.foundation import (
     Stores,
     SystemClock,
     begin,
-    choose_isolation,
     make_policy,
     offered_catalogue,
     open_stores,
@@ -57,6 +56,7 @@ from gpudev.bootstrap.foundation import (
 )
 from gpudev.bootstrap.metrics import serve_metrics
 from gpudev.bootstrap.reconciliation import make_reconciliation
+from gpudev.bootstrap.sandboxing import read_sandboxing
 from gpudev.bootstrap.workers import run_workers
 from gpudev.settings import Settings
 
@@ -185,7 +185,7 @@ def _make_notices(settings: Settings) -> tuple[str, ...]:
         return ()
     simulated = ", ".join(sorted(_find_simulated_types(settings)))
     notice = f"Simulated GPUs can be reserved and counted, not computed on: {simulated}."
-    return (*([notice] if simulated else []), choose_isolation(settings).sentence)
+    return (*([notice] if simulated else []), read_sandboxing(settings.local).sentence)
 
 
 def listen(settings: Settings) -> socket.socket:

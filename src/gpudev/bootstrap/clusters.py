@@ -6,19 +6,21 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from gpudev.adapters.local.cluster import LocalCluster, LocalClusterConfig
+from gpudev.adapters.local.cluster import LocalCluster
+from gpudev.adapters.local.cluster_config import LocalClusterConfig
 from gpudev.adapters.local.logs import LocalLogs
+from gpudev.adapters.local.ssh_port import DEFAULT_PORTS, PortRange
 from gpudev.bootstrap.disks import open_volumes
 from gpudev.bootstrap.foundation import (
     Stores,
     SystemClock,
-    choose_isolation,
     claim_database,
     claim_for,
     offered_catalogue,
     read_fleet,
     uses_kubernetes,
 )
+from gpudev.bootstrap.sandboxing import read_sandboxing
 from gpudev.domain.errors import Invalid
 from gpudev.ports.cluster import Cluster
 from gpudev.ports.logs import ServerLogs
@@ -69,11 +71,14 @@ async def _open_local(settings: Settings, stores: Stores) -> AsyncIterator[Clust
         )
     await claim_database(settings, stores)
     paths = tuple(path for path in settings.local.read_only_paths.split(":") if path)
+    sandboxing = read_sandboxing(settings.local)
     config = LocalClusterConfig(
         state_dir=settings.local.state_dir,
         fleet=read_fleet(settings),
-        isolation=choose_isolation(settings),
+        isolation=sandboxing.isolation,
+        bubblewrap=sandboxing.program,
         read_only_paths=paths,
+        ports=PortRange(ports, is_strict=True) if (ports := settings.local.port_range) else DEFAULT_PORTS,
     )
     async with LocalCluster(config) as cluster:
         # The cluster's lock makes this the only controller, so no lease can be anybody's.

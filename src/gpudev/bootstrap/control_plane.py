@@ -22,9 +22,7 @@ from gpudev.adapters.local.control_plane.state import StateFolder
 from gpudev.adapters.local.control_plane.supervisor import Program, Supervisor
 from gpudev.adapters.local.database.embedded_postgres import EmbeddedPostgres
 from gpudev.adapters.local.nodes.fleet import Fleet, default_fleet_choice, load_fleet
-from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.bootstrap.foundation import (
-    choose_isolation,
     claim_database,
     open_stores,
     prepare_database,
@@ -32,6 +30,7 @@ from gpudev.bootstrap.foundation import (
 )
 from gpudev.bootstrap.interruption import interrupted
 from gpudev.bootstrap.metrics import forget_process
+from gpudev.bootstrap.sandboxing import find_sandboxing, read_sandboxing
 from gpudev.domain.audit import SERVER_ITSELF, AuditAction, AuditEntry
 from gpudev.domain.errors import Conflict
 from gpudev.settings import Settings
@@ -58,6 +57,8 @@ class Ready:
     fleet: str
     """The nodes in words, simulated ones called so."""
     isolation: str
+    remedy: str = ""
+    """Lines to copy, where they would make sandboxes possible."""
     taken_port: int | None = None
     """The usual port, where another program has it and nobody said which to take instead."""
 
@@ -69,10 +70,12 @@ async def run_control_plane(
     state.prepare()
     with state.locked(), _bind(options.port, state, settings.api.host) as listener:
         postgres = None if settings.database.url else EmbeddedPostgres(state.postgres)
-        plane = ControlPlane(_complete(settings, options, state, postgres), state, listener, postgres)
+        completed, remedy = _complete_sandboxing(_complete(settings, options, state, postgres))
+        plane = ControlPlane(completed, state, listener, postgres)
         state.note_running(plane.api_url)
         try:
-            ready = replace(await plane.start(), taken_port=_find_taken_port(options.port, listener))
+            taken_port = _find_taken_port(options.port, listener)
+            ready = replace(await plane.start(), taken_port=taken_port, remedy=remedy)
             announce(ready)
             tell_ready(settings.process.ready_fd, json.dumps(asdict(ready)))
             await plane.keep_running()
@@ -131,7 +134,7 @@ class ControlPlane:
     def _describe_isolation(self) -> str:
         if uses_kubernetes(self._settings):
             return "Each dev server is a pod of its own."
-        return Isolation(self._settings.local.isolation).sentence
+        return read_sandboxing(self._settings.local).sentence
 
     async def keep_running(self) -> None:
         """Until interrupted. That something cannot be kept running at all ends everything, with its words."""
@@ -170,6 +173,8 @@ class ControlPlane:
             "GPU_DEV_STATE_DIR": str(self._state.path),
             "GPU_DEV_FLEET": self._settings.local.fleet,
             "GPU_DEV_ISOLATION": self._settings.local.isolation,
+            "GPU_DEV_ISOLATION_NOTE": self._settings.local.isolation_note,
+            "GPU_DEV_BUBBLEWRAP": self._settings.local.bubblewrap,
             "GPU_DEV_CLUSTER": self._settings.cluster.kind,
             "GPU_DEV_API_HOST": self._host,
             "GPU_DEV_API_PORT": str(self._port),
@@ -183,7 +188,7 @@ class ControlPlane:
 def _complete(
     settings: Settings, options: UpOptions, state: StateFolder, postgres: EmbeddedPostgres | None
 ) -> Settings:
-    """Settle what the environment left open: the cluster, the fleet, the isolation and the database."""
+    """Settle what the environment left open: the cluster, the fleet and the database."""
     database = settings.database.model_copy(update={"url": postgres.dsn}) if postgres else settings.database
     cluster = settings.cluster.model_copy(update={"kind": options.cluster or settings.cluster.kind})
     settings = replace(settings, database=database, cluster=cluster)
@@ -191,11 +196,22 @@ def _complete(
         return replace(settings, local=settings.local.model_copy(update={"state_dir": state.path}))
     fleet = _absolute(options.fleet or settings.local.fleet or default_fleet_choice())
     load_fleet(fleet)
-    isolation = choose_isolation(settings).value
-    local = settings.local.model_copy(
-        update={"state_dir": state.path, "fleet": fleet, "isolation": isolation}
-    )
+    local = settings.local.model_copy(update={"state_dir": state.path, "fleet": fleet})
     return replace(settings, local=local)
+
+
+def _complete_sandboxing(settings: Settings) -> tuple[Settings, str]:
+    """Settle how dev servers are kept apart; and lines for the user to copy, where they would help."""
+    if uses_kubernetes(settings):
+        return settings, ""
+    found = find_sandboxing(settings.local)
+    update = {
+        "isolation": found.isolation.value,
+        "isolation_note": found.remedy.sentence if found.remedy else "",
+        "bubblewrap": found.program,
+    }
+    local = settings.local.model_copy(update=update)
+    return replace(settings, local=local), found.remedy.text if found.remedy else ""
 
 
 async def _all_of(*starts: Coroutine[None, None, None]) -> None:

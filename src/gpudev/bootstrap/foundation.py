@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from gpudev.adapters.local.control_plane.state import StateFolder
 from gpudev.adapters.local.nodes.fleet import Fleet, default_fleet_choice, load_fleet
 from gpudev.adapters.local.processes.linux import die_with_parent
-from gpudev.adapters.local.sandbox.isolation import Isolation, probe_isolation
 from gpudev.adapters.postgres.admissions import PostgresAdmissions
 from gpudev.adapters.postgres.api_keys import PostgresApiKeys, PostgresLoginFailures
 from gpudev.adapters.postgres.audit import PostgresAuditLog
@@ -205,10 +204,6 @@ def make_idle_policy(settings: Settings) -> IdlePolicy:
 
 def uses_kubernetes(settings: Settings) -> bool:
     return settings.cluster.kind == "kubernetes"
-
-
-def choose_isolation(settings: Settings) -> Isolation:
-    return Isolation(settings.local.isolation) if settings.local.isolation else probe_isolation()
 
 
 def begin(settings: Settings) -> None:

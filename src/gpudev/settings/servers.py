@@ -13,6 +13,8 @@ from pydantic_settings import BaseSettings
 
 from gpudev.settings.reading import CONFIG, split
 
+_PORTS = 65536
+
 
 class LocalSettings(BaseSettings):
     """One machine as the cluster; `gpu-dev up` sets these for the processes that it starts."""
@@ -25,8 +27,29 @@ class LocalSettings(BaseSettings):
     """`test`, `prod`, `detect` or a fleet file. Empty: `detect` where there are NVIDIA GPUs, else `test`."""
     isolation: Literal["", "bubblewrap", "none"] = Field("", validation_alias="GPU_DEV_ISOLATION")
     """How dev servers are kept apart. Empty: bubblewrap where it works, else not at all."""
+    isolation_note: str = Field("", validation_alias="GPU_DEV_ISOLATION_NOTE")
+    """What would help where there is no sandbox; `gpu-dev up` sets it, and `gpu-dev status` shows it."""
+    bubblewrap: str = Field("", validation_alias="GPU_DEV_BUBBLEWRAP")
+    """Path of the `bwrap` program that makes sandboxes. Empty: the system's, then the one that is installed
+    with gpu-dev, whichever works first."""
     read_only_paths: str = Field("", validation_alias="GPU_DEV_READ_ONLY_PATHS")
     """More folders of this machine that dev servers may read, separated by colons."""
+    ssh_ports: str = Field("", validation_alias="GPU_DEV_SSH_PORTS", pattern=r"^(\d+-\d+)?$")
+    """The ports that dev servers listen on, as `FIRST-LAST`; one for each GPU is bound when the controller
+    starts. Empty: 30000 to 32767, and any other port once other programs have all of these."""
+
+    @property
+    def port_range(self) -> range | None:
+        first, _, last = self.ssh_ports.partition("-")
+        return range(int(first), int(last) + 1) if first else None
+
+    @field_validator("ssh_ports")
+    @classmethod
+    def _check_ports(cls, value: str) -> str:
+        first, _, last = value.partition("-")
+        if value and not 0 < int(first) <= int(last) < _PORTS:
+            raise ValueError(f"{value} is not a range of ports, such as 30000-32767")
+        return value
 
 
 class ClusterSettings(BaseSettings):

@@ -12,29 +12,27 @@ import itertools
 import os
 import socket
 from collections.abc import AsyncIterator, Coroutine, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import Self, assert_never
 
 import structlog
 
 from gpudev.adapters.local.allotment import Given, NoRoom, allot, list_nodes
+from gpudev.adapters.local.cluster_config import LocalClusterConfig, check_config
 from gpudev.adapters.local.devserver.launcher import Launcher
 from gpudev.adapters.local.devserver.order import StartOrder
 from gpudev.adapters.local.disks.homes import find_home
 from gpudev.adapters.local.new_server import draw_up, draw_up_without_room
-from gpudev.adapters.local.nodes.fleet import Fleet
 from gpudev.adapters.local.notices import NoticeFolder
+from gpudev.adapters.local.port_pool import PortPool, choose_pool_size
 from gpudev.adapters.local.record import Record, record_key
 from gpudev.adapters.local.records import Records
-from gpudev.adapters.local.sandbox.isolation import Isolation
-from gpudev.adapters.local.ssh_port import bind_any_port
+from gpudev.adapters.local.ssh_port import NoPortFree
 from gpudev.adapters.local.state_lock import StateLock
 from gpudev.adapters.local.upkeep import Surroundings, Upkeep, pause_after
 from gpudev.domain.catalogue import MAX_GANG_NODES
-from gpudev.domain.errors import ClusterUnavailable, Defect, Invalid
+from gpudev.domain.errors import ClusterUnavailable, Defect
 from gpudev.domain.idle import Usage, combine
 from gpudev.domain.names import ReservationId, id8
 from gpudev.domain.notices import Notice
@@ -48,23 +46,14 @@ _log = structlog.get_logger(__name__)
 
 _STARTS_PER_CORE = 4
 _SECONDS_TO_WAIT_FOR_AN_END = 30
-
-
-@dataclass(frozen=True, slots=True)
-class LocalClusterConfig:
-    state_dir: Path
-    """Records, homes and workspaces; nobody else may read it, and no dev server sees it."""
-    fleet: Fleet
-    isolation: Isolation
-    read_only_paths: tuple[str, ...] = ()
-    """Directories of the machine that sandboxed servers may read, besides the system's."""
+_SECONDS_BETWEEN_TRIES_FOR_PORTS = 5.0
 
 
 class LocalCluster:
     """The `Cluster` of one machine; an async context manager that owns its state directory."""
 
     def __init__(self, config: LocalClusterConfig) -> None:
-        self._config = _checked(config)
+        self._config = check_config(config)
         self._records = Records(self._config.state_dir)
         self._lock = StateLock(self._config.state_dir)
         self._launcher = Launcher(self._config.state_dir / "zygote.log")
@@ -75,10 +64,13 @@ class LocalCluster:
         """Keys of members whose records are being written: that they are not on disk means nothing yet."""
         self._sweeping = asyncio.Lock()
         self._background: set[asyncio.Task[None]] = set()
+        self._ports = PortPool(config.ports, self._list_ports)
+        self._port_waits: set[asyncio.Task[None]] = set()
         self._surroundings = Surroundings(
             fleet=config.fleet,
             launcher=self._launcher,
             starts=asyncio.Semaphore(_STARTS_PER_CORE * len(os.sched_getaffinity(0))),
+            ports=self._ports,
             on_change=self._announce,
         )
         self._is_open = False
@@ -93,6 +85,9 @@ class LocalCluster:
         self._is_open = True
         for record in records:
             self._take_over(record)
+        self._ports.fill(
+            choose_pool_size(sum(node.slots for node in self._config.fleet.nodes), len(self._list_ports()))
+        )
         self._do_meanwhile(self._sweep())
         self._do_meanwhile(self._launcher.warm_up())
         return self
@@ -102,12 +97,14 @@ class LocalCluster:
     ) -> None:
         """Let go of everything. The dev servers run on."""
         self._is_open = False
-        for ending in self._endings.values():
-            # The record says that it is to go, so the next owner will finish it.
-            ending.cancel()
+        for task in (*self._endings.values(), *self._port_waits):
+            # What is to go is recorded as such: the next owner finishes it. What waits for a port has no
+            # record.
+            task.cancel()
         await asyncio.gather(*(member.pause() for member in self._members.values()))
         await asyncio.gather(*self._background, return_exceptions=True)
         await self._launcher.close()
+        self._ports.close()
         self._announcements.close()
         self._lock.release()
 
@@ -192,26 +189,66 @@ class LocalCluster:
                 assert_never(other)
 
     async def _create_placed(self, spec: ServerSpec, given: Given) -> None:
-        promised = {record.port for record in self._list_records()}
-        with contextlib.ExitStack() as undo:
-            listeners = [undo.enter_context(bind_any_port(promised)) for _ in spec.nodes]
-            ports = [listener.getsockname()[1] for listener in listeners]
-            await self._create(draw_up(spec, given, ports), listeners)
-            undo.pop_all()
+        try:
+            listeners = self._ports.take(len(spec.nodes))
+        except NoPortFree as error:
+            self._wait_for_ports(spec, given, str(error))
+        else:
+            await self._create(draw_up(spec, given, _ports_of(listeners)), listeners)
 
     async def _create(self, records: Sequence[Record], listeners: Sequence[socket.socket] = ()) -> None:
+        members = self._add_members(records)
+        await self._begin(members, listeners)
+
+    def _add_members(self, records: Sequence[Record]) -> list[Upkeep]:
+        """From here on their GPUs count as taken; nothing was awaited since they were chosen."""
         members = [self._member_of(record) for record in records]
-        # From here on their GPUs count as taken; nothing was awaited since they were chosen.
         made = {member.record.key: member for member in members}
         self._members |= made
         self._unwritten |= made.keys()
+        return members
+
+    async def _begin(self, members: Sequence[Upkeep], listeners: Sequence[socket.socket]) -> None:
         try:
             await self._write_down(members)
+        except ClusterUnavailable:
+            for listener in listeners:
+                self._ports.give_back(listener)
+            raise
         finally:
-            self._unwritten -= made.keys()
+            self._unwritten -= {member.record.key for member in members}
         for member, listener in itertools.zip_longest(members, listeners):
             member.begin(listener)
             self._announce_room(member.record)
+
+    def _wait_for_ports(self, spec: ServerSpec, given: Given, why: str) -> None:
+        """Nothing is on disk until there are ports: the next owner of the state directory begins afresh."""
+        _log.error("no_port_free", reservation_id=spec.reservation_id, detail=why)
+        members = self._add_members(draw_up(spec, given, [0] * len(spec.nodes)))
+        for member in members:
+            member.wait_for_port(why)
+        waiting = self._do_meanwhile(self._begin_with_ports(members, spec, given))
+        self._port_waits.add(waiting)
+        waiting.add_done_callback(self._port_waits.discard)
+
+    async def _begin_with_ports(self, members: Sequence[Upkeep], spec: ServerSpec, given: Given) -> None:
+        """Try until there are ports, or until the server is no longer wanted."""
+        listeners: list[socket.socket] = []
+        for tries in itertools.count(1):
+            await asyncio.sleep(min(_SECONDS_BETWEEN_TRIES_FOR_PORTS, pause_after(tries)))
+            if not all(self._is_wanted(member) for member in members):
+                return
+            with contextlib.suppress(NoPortFree):
+                listeners = self._ports.take(len(members))
+                break
+        records = draw_up(spec, given, _ports_of(listeners), members[0].record.uid)
+        for member, record in zip(members, records, strict=True):
+            member.assign(record)
+        await self._begin(members, listeners)
+
+    def _is_wanted(self, member: Upkeep) -> bool:
+        key = member.record.key
+        return self._members.get(key) is member and key not in self._endings
 
     async def _write_down(self, members: Sequence[Upkeep]) -> None:
         """What was not written is forgotten; what was is known, and a part of a server until it is ended."""
@@ -259,6 +296,7 @@ class LocalCluster:
                 break
         del self._endings[member.record.key]
         del self._members[member.record.key]
+        self._unwritten.discard(member.record.key)
         self._announce_room(member.record)
         self._do_meanwhile(self._sweep())
 
@@ -277,7 +315,9 @@ class LocalCluster:
 
     def _member_of(self, record: Record) -> Upkeep:
         config = self._config
-        order = StartOrder(config.state_dir, record.key, config.isolation, config.read_only_paths)
+        order = StartOrder(
+            config.state_dir, record.key, config.isolation, config.read_only_paths, config.bubblewrap
+        )
         folder = NoticeFolder(find_home(config.state_dir, record))
         return Upkeep(record, order, self._records.files_of(record.key), folder, self._surroundings)
 
@@ -292,6 +332,9 @@ class LocalCluster:
 
     def _list_records(self) -> list[Record]:
         return [member.record for member in self._members.values()]
+
+    def _list_ports(self) -> list[int]:
+        return [record.port for record in self._list_records() if record.is_placed]
 
     def _announce(self, record: Record) -> None:
         self._announcements.tell(ServerChanged(record.spec.reservation_id))
@@ -316,16 +359,8 @@ class LocalCluster:
             raise ClusterUnavailable("This machine's cluster is not open.")
 
 
-def _checked(config: LocalClusterConfig) -> LocalClusterConfig:
-    state_dir = config.state_dir.resolve()
-    for path in config.read_only_paths:
-        if Path(path).resolve().is_relative_to(state_dir):
-            raise Invalid(
-                f"{path} is inside the state directory {state_dir}, which no dev server may see.",
-                hint="Name another directory.",
-                code="bad_read_only_path",
-            )
-    return replace(config, state_dir=state_dir)
+def _ports_of(listeners: Sequence[socket.socket]) -> list[int]:
+    return [listener.getsockname()[1] for listener in listeners]
 
 
 def _observe(members: Sequence[Upkeep]) -> ObservedServer:

@@ -14,9 +14,9 @@ from gpudev.domain.server import ServerSpec
 _KEY_KIND = "ssh-ed25519"
 
 
-def draw_up(spec: ServerSpec, given: Given, ports: Sequence[int]) -> tuple[Record, ...]:
+def draw_up(spec: ServerSpec, given: Given, ports: Sequence[int], uid: str = "") -> tuple[Record, ...]:
     """One record a member, by rank, under one uid."""
-    uid = str(uuid.uuid4())
+    uid = uid or str(uuid.uuid4())
     host_keys = [asyncssh.generate_private_key(_KEY_KIND) for _ in spec.nodes]
     gang = _make_gang(spec, ports, host_keys) if spec.is_gang else None
     return tuple(

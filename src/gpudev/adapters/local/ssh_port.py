@@ -8,29 +8,52 @@ import errno
 import random
 import socket
 from collections.abc import Collection
+from dataclasses import dataclass
 
-from gpudev.domain.errors import ClusterUnavailable
 from gpudev.domain.server import SshAddress
 
 HOST = "127.0.0.1"
-PORTS = range(30000, 32768)
 _BACKLOG = 128
 _BANNER_SECONDS = 10
+_ANY_PORT = 0
 
 
 class PortTaken(Exception):
     """Another process listens on the port."""
 
 
-def bind_any_port(promised: Collection[int] = ()) -> socket.socket:
+class NoPortFree(Exception):
+    """Other processes have every port that a dev server could get."""
+
+
+@dataclass(frozen=True, slots=True)
+class PortRange:
+    """Where the ports of dev servers are."""
+
+    ports: range = range(30000, 32768)
+    is_strict: bool = False
+    """If not, any other port of the machine is used once all of these are taken."""
+
+    @property
+    def words(self) -> str:
+        return f"{self.ports.start} to {self.ports.stop - 1}"
+
+
+DEFAULT_PORTS = PortRange()
+
+
+def bind_any_port(promised: Collection[int] = (), allowed: PortRange = DEFAULT_PORTS) -> socket.socket:
     """A listening socket on some port that nobody has, and that is not promised to anybody either."""
-    for port in random.sample(PORTS, len(PORTS)):
+    for port in random.sample(allowed.ports, len(allowed.ports)):
         with contextlib.suppress(PortTaken):
             if port not in promised:
                 return bind_port(port)
-    raise ClusterUnavailable(
-        f"All ports from {PORTS.start} to {PORTS.stop - 1} on {HOST} are in use.",
-        hint="End some dev servers: gpu-dev list",
+    if not allowed.is_strict:
+        with contextlib.suppress(PortTaken):
+            return bind_port(_ANY_PORT)
+    raise NoPortFree(
+        "No port is free for its SSH server: other programs on this machine use all ports from "
+        f"{allowed.words}. It starts when one is free."
     )
 
 

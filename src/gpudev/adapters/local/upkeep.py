@@ -2,8 +2,10 @@
 
 The record says what is wanted. A process that is there already, left by an earlier owner of the state
 directory, is adopted; one that ended is started again on the same port, with the same host key and home.
-The listening port is also what keeps two starts of one server apart: only one can have it. A member of a
-gang that has answered is not started again: the others do not know what it forgot.
+The listening port is also what keeps the starts of two owners of the state directory apart: only one can
+have it. A copy of the listener stays here while the server runs, so that no other process can take the port
+when the server ends. A member of a gang that has answered is not started again: the others do not know what
+it forgot.
 """
 
 from __future__ import annotations
@@ -25,10 +27,11 @@ from gpudev.adapters.local.messages import write_to_terminals
 from gpudev.adapters.local.nodes.fleet import Fleet
 from gpudev.adapters.local.nodes.gpu import LocalGpu
 from gpudev.adapters.local.notices import NoticeFolder
+from gpudev.adapters.local.port_pool import PortPool
 from gpudev.adapters.local.record import Record, ServerProcesses
 from gpudev.adapters.local.records import ServerFiles
 from gpudev.adapters.local.running import RunningServer, find_running
-from gpudev.adapters.local.ssh_port import HOST, PortTaken, bind_any_port, bind_port, read_banner
+from gpudev.adapters.local.ssh_port import HOST, NoPortFree, PortTaken, bind_port, read_banner
 from gpudev.adapters.local.usage import UsageMeter
 from gpudev.domain.errors import ClusterUnavailable
 from gpudev.domain.idle import Usage
@@ -54,6 +57,7 @@ class Surroundings:
     launcher: Launcher
     starts: asyncio.Semaphore
     """How many servers may start at the same moment; more would only slow each other down."""
+    ports: PortPool
     on_change: Callable[[Record], None]
 
 
@@ -80,14 +84,16 @@ class Upkeep:
         self._surroundings = surroundings
         self._phase = _first_phase(record)
         self._detail = record.detail
+        self._progress = ""
         self._task: asyncio.Task[None] | None = None
         self._listener: socket.socket | None = None
+        self._has_begun = False
         self._starting: asyncio.Task[None] | None = None
         self._writing: asyncio.Task[None] | None = None
         self._log = _log.bind(reservation_id=record.spec.reservation_id, uid=record.uid)
 
     def observe(self) -> ObservedMember:
-        is_reachable = self.record.is_placed
+        is_reachable = self.record.is_placed and self.record.port != 0
         return ObservedMember(
             node=self.record.node,
             phase=self._phase,
@@ -95,7 +101,18 @@ class Upkeep:
             address=self._address if is_reachable else None,
             host_keys=(self.record.public_host_key,) if is_reachable else (),
             detail=self._detail,
+            progress=self._progress,
         )
+
+    def wait_for_port(self, why: str) -> None:
+        """It has no port yet, so it cannot be started; whoever waits for it is told why."""
+        self._progress = why
+        self._set_phase(ServerPhase.STARTING, why)
+
+    def assign(self, record: Record) -> None:
+        """What it waited for is there: this is its record now."""
+        self.record = record
+        self._progress = ""
 
     async def is_on_disk(self) -> bool:
         """A fresh look at whether the record is still there."""
@@ -126,7 +143,7 @@ class Upkeep:
         await self._write(self.record)
 
     def begin(self, listener: socket.socket | None = None) -> None:
-        """Keep it running from now on; `listener` has its port if that is bound already."""
+        """Keep it running from now on; `listener`, which it owns now, has its port if that is bound."""
         self._listener = listener
         if self.record.is_placed:
             self._task = asyncio.create_task(self._run(), name=f"upkeep-{self.record.key}")
@@ -134,29 +151,44 @@ class Upkeep:
 
     async def pause(self) -> None:
         """Stop looking after it. The server itself runs on, and what has begun is seen through."""
+        await self._halt()
+        if self._listener is not None:
+            self._listener.close()
+
+    async def _halt(self) -> None:
         if self._task is not None:
             self._task.cancel()
         begun = [task for task in (self._task, self._starting, self._writing) if task is not None]
         await asyncio.gather(*begun, return_exceptions=True)
-        if self._listener is not None:
-            self._listener.close()
 
     async def end(self) -> None:
         """Take it down with every process in it. That it is to go is written down first."""
         self._set_phase(ServerPhase.STOPPING)
         if not self.record.is_leaving:
             await self._write(replace(self.record, is_leaving=True))
-        await self.pause()
-        if self.record.is_placed:
+        await self._halt()
+        if self.record.is_placed and self.record.port:
             await self._end_processes()
+            self._return_port()
+
+    def _return_port(self) -> None:
+        listener, self._listener = self._listener, None
+        if listener is None:
+            self._surroundings.ports.reclaim(self.record.port)
+        else:
+            self._surroundings.ports.give_back(listener)
 
     async def _end_processes(self) -> None:
-        """Until nothing has the port: a start that an earlier owner ordered may still be under way."""
+        """Until nothing has the port: a start that an earlier owner ordered may still be under way.
+
+        Where the port is held here, no earlier owner's start can have it.
+        """
         for tries in itertools.count():
             await asyncio.sleep(pause_after(tries))
             has_ended = await self._try_to_end()
             # If somebody else has taken the port meanwhile, it will not become free.
-            if has_ended and (_is_free(self.record.port) or tries >= _TRIES_TO_FREE_THE_PORT):
+            is_free = self._listener is not None or _is_free(self.record.port)
+            if has_ended and (is_free or tries >= _TRIES_TO_FREE_THE_PORT):
                 return
 
     async def _try_to_end(self) -> bool:
@@ -186,7 +218,7 @@ class Upkeep:
             await asyncio.sleep(pause_after(failures))
             try:
                 running = await self._adopt_or_start()
-            except (StartFailed, PortTaken, OSError, ClusterUnavailable) as error:
+            except (StartFailed, PortTaken, NoPortFree, OSError, ClusterUnavailable) as error:
                 failures += 1
                 self._note_failure(str(error), failures)
                 continue
@@ -218,17 +250,18 @@ class Upkeep:
 
     async def _start(self) -> None:
         async with self._surroundings.starts:
-            with await self._take_port() as listener:
-                await self._refresh_gpus()
-                await self._surroundings.launcher.start(self._order, listener)
+            listener = await self._take_port()
+            await self._refresh_gpus()
+            await self._surroundings.launcher.start(self._order, listener)
 
     async def _take_port(self) -> socket.socket:
-        """The listener of the first start; later a new one, when nothing of the last life is left."""
-        listener, self._listener = self._listener, None
-        if listener is None:
+        """The listener that is held here, or a new one; nothing of the last life is left then."""
+        if self._listener is None or self._has_begun:
             await self._end_what_runs()
-            listener = await self._bind_again()
-        return listener
+        self._has_begun = True
+        if self._listener is None:
+            self._listener = await self._bind_again()
+        return self._listener
 
     async def _bind_again(self) -> socket.socket:
         """The recorded port. One that nobody has been told of is given up to whoever else has it."""
@@ -240,7 +273,7 @@ class Upkeep:
             if is_promised or banner in ("", self._banner):
                 # Somebody counts on it, or a start that an earlier owner ordered may have it.
                 raise
-        listener = bind_any_port()
+        (listener,) = self._surroundings.ports.take()
         await self._write(replace(self.record, port=listener.getsockname()[1]))
         return listener
 

@@ -34,7 +34,7 @@ class Account:
     workspace: str
     shell: str
     programs: str = ""
-    """A directory that comes first on the path."""
+    """A directory that comes first on the path, also after a login shell has made its own path."""
 
 
 def choose_shell() -> str:
@@ -54,6 +54,7 @@ def build_environment(record: Record, account: Account, cores: int) -> dict[str,
         **record.spec.env_vars,
         **_gpus(record),
         **_reservation(record),
+        **({"GPU_DEV_PROGRAMS": account.programs} if account.programs else {}),
         **(gang_environment(record.spec.member_names, record.rank, HOST) if record.gang else {}),
     }
 

@@ -1,7 +1,8 @@
 """The files by which the members of a gang log in to each other with plain `ssh`, strictly checked.
 
 In a sandbox they lie in a directory of its own, and the system's configuration of `ssh` includes ours. Where
-there is no sandbox they lie beside the server's record, with an `ssh` on the path that uses them.
+there is no sandbox they lie beside the server's record, with an `ssh`, `scp` and `sftp` on the path that use
+them; other programs do not know the names there.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from gpudev.domain.server import LOGIN
 _SYSTEM_CONFIG = "/etc/ssh/ssh_config"
 _CONFIG, _KEY, _KNOWN_HOSTS = "ssh_config", "id_ed25519", "known_hosts"
 _PROGRAMS = "bin"
+_PROGRAM_NAMES = ("ssh", "scp", "sftp")
 
 
 def list_gang_files(gang: Gang, directory: str) -> Mapping[str, str]:
@@ -41,7 +43,7 @@ def list_sandbox_files(gang: Gang, directory: str) -> Mapping[str, str]:
 
 
 def write_gang_files(gang: Gang, directory: Path) -> Path:
-    """For a server without a sandbox; the directory of its `ssh` for the path."""
+    """For a server without a sandbox; the directory of its programs for the path."""
     programs = directory / _PROGRAMS
     programs.mkdir(mode=0o700, parents=True, exist_ok=True)
     for path, text in list_gang_files(gang, str(directory)).items():
@@ -49,9 +51,10 @@ def write_gang_files(gang: Gang, directory: Path) -> Path:
         file.touch(mode=0o600)
         file.write_text(text, encoding="utf-8")
     source = resources.files("gpudev.adapters.local.devserver") / "gang_ssh.sh"
-    program = programs / "ssh"
-    program.write_bytes(source.read_bytes())
-    program.chmod(0o700)
+    for name in _PROGRAM_NAMES:
+        program = programs / name
+        program.write_bytes(source.read_bytes())
+        program.chmod(0o700)
     return programs
 
 

@@ -8,9 +8,11 @@ from datetime import timedelta
 from gpudev.adapters.local.devserver.environment import Account, is_simulated
 from gpudev.adapters.local.record import Record
 from gpudev.adapters.local.sandbox.isolation import Isolation
+from gpudev.adapters.local.ssh_port import HOST
 from gpudev.domain.names import id8
 
 _WIDTH = 80
+_HELP = {Isolation.BUBBLEWRAP: "", Isolation.NONE: " What would help: gpu-dev status"}
 _INDENT = " " * len("  Isolation  ")
 
 
@@ -18,11 +20,11 @@ def compose_greeting(record: Record, account: Account, isolation: Isolation) -> 
     spec = record.spec
     fields = [
         f"  GPUs       {_describe_gpus(record)}",
-        *([f"  Gang       {_describe_gang(record)}"] if record.gang else []),
+        *([f"  Gang       {_describe_gang(record, isolation)}"] if record.gang else []),
         f"  Length     {_describe_length(spec.duration)} from its start",
         f"  Home       {_describe_home(record, account)}",
         f"  Scratch    {account.workspace} goes when the reservation ends",
-        f"  Isolation  {isolation.sentence}",
+        f"  Isolation  {isolation.sentence}{_HELP[isolation]}",
         *(["  Root       There is no sudo here."] if isolation is Isolation.BUBBLEWRAP else []),
         *([f"  Note       {spec.notice}"] if spec.notice else []),
     ]
@@ -54,10 +56,14 @@ def _describe_gpus(record: Record) -> str:
     return f"{spec.gpus_per_node} {kind}{spec.gpu_type} on {record.node}{note}"
 
 
-def _describe_gang(record: Record) -> str:
+def _describe_gang(record: Record, isolation: Isolation) -> str:
     names = record.spec.member_names
     others = [name for name in names if name != record.name]
-    return f"rank {record.rank} of {len(names)}; ssh goes to {', '.join(others)}"
+    words = f"rank {record.rank} of {len(names)}; ssh goes to {', '.join(others)}"
+    if isolation is Isolation.BUBBLEWRAP:
+        return words
+    # There is no file of names of its own without a sandbox.
+    return f"{words}. Only ssh, scp and sftp know these names; other programs use {HOST} and $MASTER_PORT"
 
 
 def _describe_length(length: timedelta) -> str:

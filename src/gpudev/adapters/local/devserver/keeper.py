@@ -68,7 +68,7 @@ def _keep_sandboxed(
     owner = sandbox.user_id if sandbox.is_made_by_root else None
     prepare_home(home, owner)
     prepare_workspace(files.workspace, owner)
-    holder = start_holder(sandbox)
+    holder = start_holder(sandbox, order.bubblewrap)
     namespaces = Namespaces(holder.init_pid)
     namespaces.enter_for_children()
     gate = _Gate()

@@ -17,6 +17,8 @@ class StartOrder:
     key: str
     isolation: Isolation
     read_only_paths: tuple[str, ...] = ()
+    bubblewrap: str = ""
+    """The program that makes the sandbox; empty: the first that is installed."""
 
     def to_json(self) -> str:
         return json.dumps(
@@ -25,6 +27,7 @@ class StartOrder:
                 "key": self.key,
                 "isolation": self.isolation,
                 "read_only_paths": self.read_only_paths,
+                "bubblewrap": self.bubblewrap,
             }
         )
 
@@ -36,6 +39,7 @@ class StartOrder:
             key=value["key"],
             isolation=Isolation(value["isolation"]),
             read_only_paths=tuple(value["read_only_paths"]),
+            bubblewrap=value["bubblewrap"],
         )
 
 

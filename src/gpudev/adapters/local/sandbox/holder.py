@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpudev.adapters.local.processes import linux
+from gpudev.adapters.local.sandbox.bubblewrap import list_programs
 from gpudev.adapters.local.sandbox.sandbox import HOME, Sandbox, bubblewrap_arguments, sandbox_files
 
 _SECONDS_TO_START = 15
-_BUBBLEWRAP = "bwrap"
 _HOLDER = ("/bin/cat",)
 _HELLO = b"\n"
 _MAX_WORDS = 2000
@@ -78,13 +78,18 @@ class Namespaces:
             os.close(descriptor)
 
 
-def start_holder(sandbox: Sandbox) -> Holder:
-    """Make the sandbox and return when it stands, which the holder shows by echoing one byte."""
+def start_holder(sandbox: Sandbox, program: str = "") -> Holder:
+    """Make the sandbox and return when it stands, which the holder shows by echoing one byte.
+
+    `program` is the path of bubblewrap; empty: the first that is installed.
+    """
+    if not (program := program or next(iter(list_programs()), "")):
+        raise SandboxFailed("No bubblewrap is installed.")
     input_, lifeline = os.pipe()
     echo, output = os.pipe()
     os.write(lifeline, _HELLO)
     with _memory_file() as words:
-        monitor, info = _start_bubblewrap(sandbox, _Streams(input_, output, words))
+        monitor, info = _start_bubblewrap(program, sandbox, _Streams(input_, output, words))
         os.close(input_)
         os.close(output)
         described = _read_to_end(info)
@@ -100,14 +105,16 @@ class _Streams(NamedTuple):
     words: int
 
 
-def _start_bubblewrap(sandbox: Sandbox, streams: _Streams) -> tuple[subprocess.Popen[bytes], int]:
+def _start_bubblewrap(
+    program: str, sandbox: Sandbox, streams: _Streams
+) -> tuple[subprocess.Popen[bytes], int]:
     """Its process, and the pipe on which it describes what it made."""
     info, their_info = os.pipe()
     with _in_memory(sandbox_files(sandbox)) as data:
         arguments = "\0".join([*bubblewrap_arguments(sandbox, data), ""])
         with _memory_file(arguments) as listed:
             monitor = subprocess.Popen(
-                [_BUBBLEWRAP, "--info-fd", str(their_info), "--args", str(listed), "--", *_HOLDER],
+                [program, "--info-fd", str(their_info), "--args", str(listed), "--", *_HOLDER],
                 stdin=streams.input,
                 stdout=streams.output,
                 stderr=streams.words,

@@ -1,10 +1,10 @@
-"""How well dev servers on this machine are kept apart, found out by trying it."""
+"""How well dev servers on this machine are kept apart."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from enum import StrEnum
+
+from gpudev.adapters.local.sandbox.bubblewrap import find_program
 
 
 class Isolation(StrEnum):
@@ -25,22 +25,11 @@ _SENTENCES = {
     ),
     Isolation.NONE: (
         "Dev servers are NOT isolated: everyone who logs in can read and change everything that the user "
-        "who started gpu-dev can. Install bubblewrap to sandbox them."
+        "who started gpu-dev can."
     ),
 }
 
-_PROBE_SECONDS = 20
-
 
 def probe_isolation() -> Isolation:
-    """The best that works here.
-
-    A sandbox is really made and entered, in the mode that would be used: that bubblewrap is installed
-    says little, since user namespaces or mounts may be forbidden.
-    """
-    program = [sys.executable, "-P", "-m", "gpudev.adapters.local.sandbox.sandbox_probe"]
-    try:
-        done = subprocess.run(program, capture_output=True, timeout=_PROBE_SECONDS, check=False)
-    except subprocess.TimeoutExpired:
-        return Isolation.NONE
-    return Isolation.BUBBLEWRAP if done.returncode == 0 else Isolation.NONE
+    """The best that works here."""
+    return Isolation.BUBBLEWRAP if find_program().program else Isolation.NONE

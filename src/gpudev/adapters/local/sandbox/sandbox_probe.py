@@ -1,4 +1,4 @@
-"""A program that ends with 0 if a sandbox can be made and entered here.
+"""A program that ends with 0 if a sandbox can be made and entered here by the `bwrap` that it is given.
 
 A program of its own because entering namespaces is for a process with one thread that ends soon after.
 """
@@ -26,7 +26,7 @@ def _try_in(directory: Path) -> int:
     if sandbox.is_made_by_root:
         os.chown(home, sandbox.user_id, sandbox.user_id)
     try:
-        holder = start_holder(sandbox)
+        holder = start_holder(sandbox, sys.argv[1])
         namespaces = Namespaces(holder.init_pid)
         namespaces.enter_for_children()
         child = os.fork()
@@ -38,7 +38,7 @@ def _try_in(directory: Path) -> int:
         os.close(holder.lifeline)
         holder.monitor.wait()
     except (OSError, SandboxFailed) as error:
-        sys.stderr.write(f"{error!r}\n")
+        sys.stderr.write(f"{error}\n")
         return 1
     return os.waitstatus_to_exitcode(status)
 

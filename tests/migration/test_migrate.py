@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import asyncpg
 import pytest
 
-from gpudev.adapters.postgres.migrate import latest_version, list_migrations, migrate
+from gpudev.adapters.postgres.migrate import (
+    _FORMER_CHECKSUMS,
+    check_pgmq,
+    latest_version,
+    list_migrations,
+    migrate,
+    read_pgmq_sql,
+)
 from gpudev.domain.errors import Defect
 
 pytestmark = pytest.mark.anyio
@@ -36,6 +47,14 @@ async def _execute(dsn: str, statement: str) -> None:
     connection = await asyncpg.connect(dsn)
     try:
         await connection.execute(statement)
+    finally:
+        await connection.close()
+
+
+async def _fetch(dsn: str, query: str) -> Any:
+    connection = await asyncpg.connect(dsn)
+    try:
+        return await connection.fetchval(query)
     finally:
         await connection.close()
 
@@ -74,6 +93,41 @@ async def test_a_changed_migration_is_refused(empty_database: str) -> None:
     await _migrate(empty_database)
     await _execute(empty_database, "UPDATE schema_migrations SET checksum = 'other' WHERE number = 2")
     with pytest.raises(Defect, match="0002 was changed"):
+        await _migrate(empty_database)
+
+
+def test_the_sql_of_pgmq_is_pinned_and_part_of_the_checksum() -> None:
+    first = list_migrations()[0]
+    check_pgmq(read_pgmq_sql(), first.pgmq_digest)
+    other = replace(first, sql=first.sql.replace(first.pgmq_digest, "0" * 64))
+    assert other.checksum != first.checksum
+
+
+async def test_another_sql_of_pgmq_is_refused_before_anything_is_applied(
+    empty_database: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    package = tmp_path / "pgmq"
+    (package / "sql").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "sql" / "pgmq.sql").write_bytes(read_pgmq_sql() + b"\n-- one line more\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "pgmq", raising=False)
+    with pytest.raises(Defect, match="not the one that this version installs"):
+        await _migrate(empty_database)
+    assert await _fetch(empty_database, "SELECT count(*) FROM schema_migrations") == 0
+    assert await _fetch(empty_database, "SELECT to_regclass('pgmq.meta')") is None
+
+
+async def test_a_database_with_pgmq_from_before_it_was_pinned_still_starts(empty_database: str) -> None:
+    await _migrate(empty_database)
+    (former,) = _FORMER_CHECKSUMS[1]
+    await _execute(
+        empty_database,
+        f"UPDATE schema_migrations SET checksum = '{former}' WHERE number = 1",  # noqa: S608 - ours
+    )
+    assert await _migrate(empty_database) == ()
+    await _execute(empty_database, "UPDATE schema_migrations SET checksum = 'other' WHERE number = 1")
+    with pytest.raises(Defect, match="0001 was changed"):
         await _migrate(empty_database)
 
 

@@ -2,12 +2,16 @@
 
 Any number of processes may call `migrate` at once: an advisory lock lets one work while the others wait
 and then find nothing to do. A migration and the note that it was applied are one transaction.
+
+A migration may include the SQL of the `pgmq` package, named by its SHA-256. Any other SQL is refused before
+anything is applied, so what is installed is exactly what the migration's checksum stands for.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 
@@ -16,7 +20,11 @@ import asyncpg
 from gpudev.domain.errors import Defect
 
 _FILE_NAME = re.compile(r"(\d{4})_(\w+)\.sql")
-_INCLUDE_PGMQ = "-- include: pgmq"
+_INCLUDE_PGMQ = re.compile(r"^-- include: pgmq sha256=([0-9a-f]{64})$", re.MULTILINE)
+_FORMER_CHECKSUMS = {1: frozenset({"45fee9287478636a10f608d9e8124456a5e3080a89345101580ce54a72edf458"})}
+"""Of migrations that were changed in a way that leaves databases as they are. 0001 did not name the digest of
+the SQL that it includes: a database that applied it then has its PGMQ from an earlier version, which is left
+alone."""
 _LOCK = 7_283_461
 """An arbitrary number that only our migrations use as an advisory lock."""
 
@@ -39,6 +47,12 @@ class Migration:
     @property
     def checksum(self) -> str:
         return hashlib.sha256(self.sql.encode()).hexdigest()
+
+    @property
+    def pgmq_digest(self) -> str:
+        """Of the SQL of PGMQ that it includes; empty if it includes none."""
+        match = _INCLUDE_PGMQ.search(self.sql)
+        return match[1] if match else ""
 
 
 def list_migrations() -> tuple[Migration, ...]:
@@ -63,23 +77,47 @@ async def migrate(connection: asyncpg.Connection) -> tuple[str, ...]:
         applied = {row["number"]: row["checksum"] for row in rows}
         _check_unchanged(applied)
         fresh = [migration for migration in list_migrations() if migration.number not in applied]
+        pgmq_sql = await _find_pgmq_sql(connection, fresh)
         for migration in fresh:
-            await _apply(connection, migration)
+            await _apply(connection, migration, pgmq_sql)
         return tuple(f"{migration.number:04} {migration.name}" for migration in fresh)
     finally:
         await connection.execute("SELECT pg_advisory_unlock($1)", _LOCK)
 
 
-async def _apply(connection: asyncpg.Connection, migration: Migration) -> None:
+async def _apply(connection: asyncpg.Connection, migration: Migration, pgmq_sql: str) -> None:
     async with connection.transaction():
-        if _INCLUDE_PGMQ in migration.sql and not await _has_pgmq(connection):
-            await connection.execute(files("pgmq").joinpath("sql", "pgmq.sql").read_text(encoding="utf-8"))
+        if pgmq_sql and migration.pgmq_digest:
+            await connection.execute(pgmq_sql)
         await connection.execute(migration.sql)
         await connection.execute(
             "INSERT INTO schema_migrations (number, name, checksum) VALUES ($1, $2, $3)",
             migration.number,
             migration.name,
             migration.checksum,
+        )
+
+
+async def _find_pgmq_sql(connection: asyncpg.Connection, fresh: Sequence[Migration]) -> str:
+    """The included SQL, if it is still to be installed, and only if it is the one that was pinned."""
+    digest = next((digest for migration in fresh if (digest := migration.pgmq_digest)), "")
+    if not digest or await _has_pgmq(connection):
+        return ""
+    sql = read_pgmq_sql()
+    check_pgmq(sql, digest)
+    return sql.decode()
+
+
+def read_pgmq_sql() -> bytes:
+    return files("pgmq").joinpath("sql", "pgmq.sql").read_bytes()
+
+
+def check_pgmq(sql: bytes, digest: str) -> None:
+    if (found := hashlib.sha256(sql).hexdigest()) != digest:
+        raise Defect(
+            "The SQL of the installed pgmq package is not the one that this version installs: its SHA-256 is "
+            f"{found}, not {digest}.",
+            hint="Install the pinned version: pip install --constraint constraints.txt 'gpu-dev[server]'",
         )
 
 
@@ -95,7 +133,7 @@ def _check_unchanged(applied: dict[int, str]) -> None:
                 f"The database has migration {number:04}, which this version does not know.",
                 hint="It was migrated by a newer gpu-dev; upgrade this one.",
             )
-        if known[number].checksum != checksum:
+        if checksum not in {known[number].checksum, *_FORMER_CHECKSUMS.get(number, ())}:
             raise Defect(
                 f"Migration {number:04} was changed after it was applied.",
                 hint="The database belongs to another version of gpu-dev; give this one its own.",

@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.machine import Machine, running_machine, wait_for
 from tests.support.submitting import submitting
+from tests.support.terminal import DOWN, ENTER, INTERRUPT, open_terminal
 
 FLEET = '[[nodes]]\ntype = "h100"\ncount = 2\ngpus = 2\n'
 GPU_DEV = Path(sys.executable).with_name("gpu-dev")
@@ -109,6 +110,140 @@ def test_ctrl_c_ends_the_command_and_gives_back(machine: Machine, project: Path)
         run.process.send_signal(signal.SIGINT)
         assert run.end() == 130
     wait_for(lambda: machine.show("stopped")["status"] == "cancelled", "the GPUs to be given back")
+
+
+SAVES = "trap 'echo saved > checkpoint; exit 9' TERM; echo on; while :; do sleep 0.05; done"
+"""A command that writes a checkpoint when it is stopped."""
+SECRETS = (
+    ".ssh/id_ed25519",
+    "id_rsa",
+    "server.pem",
+    "plain.txt",
+    "hf_token.txt",
+    ".env",
+    ".env.local",
+    ".aws/credentials",
+    ".netrc",
+    ".kube/config",
+    ".docker/config.json",
+    ".pypirc",
+    ".npmrc",
+    ".config/gcloud/credentials.db",
+    ".azure/accessTokens.json",
+    ".oci/config",
+    ".cache/huggingface/token",
+    ".bash_history",
+    ".zsh_history",
+)
+
+
+def plant(project: Path, *paths: str) -> None:
+    for path in paths:
+        for place in (project / path, project / "below" / path):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_text("-----BEGIN OPENSSH PRIVATE KEY-----\n" if path == "plain.txt" else "secret\n")
+
+
+def test_no_secret_is_sent_and_all_are_listed(machine: Machine, project: Path, tmp_path: Path) -> None:
+    plant(project, *SECRETS)
+    (project / ".gitignore").write_text("*.ignored\n!kept.ignored\n")
+    (project / ".gpudevignore").write_text("/big\n")
+    for name in ("a.ignored", "kept.ignored", "big", ".env.example"):
+        (project / name).write_text("x\n")
+    (project / "link").symlink_to(tmp_path)
+    asked = ("submit", "-t", "h100", "-C", str(project), "--results", str(tmp_path / "results"))
+    done = machine.run(*asked, "find . ! -type d | sort; tail -n 1 -q below/* .[!.]* 2> /dev/null; true")
+    sent = [line.removeprefix("./") for line in done.stdout.splitlines() if line.startswith("./")]
+    assert sent == sorted(
+        (".env.example", ".gitignore", ".gpudevignore", "input.txt", "kept.ignored", "link", "train.sh")
+    )
+    assert "secret" not in done.stdout
+    for path in SECRETS:
+        top = path if not path.startswith(".config") else ".config/gcloud"
+        assert any(part in done.stderr for part in (top, f"{top.split('/')[0]}/")), path
+
+
+def test_a_whole_home_is_refused_and_a_dry_run_sends_nothing(machine: Machine, project: Path) -> None:
+    before = len(machine.list())
+    for place in (machine.home, machine.home.parent, Path("/")):
+        refused = machine.run("submit", "-t", "h100", "-C", str(place), "true", check=False)
+        assert (refused.returncode, "--allow-home" in refused.stderr) == (2, True), refused.stderr
+    plant(project, ".env")
+    shown = machine.run("submit", "--dry-run", "-C", str(project), "--include", "below/.env", "true")
+    assert "3 files, " in shown.stderr
+    assert "environment file   .env\n" in shown.stderr
+    assert len(machine.list()) == before
+
+
+def test_ctrl_c_without_a_person_stops_it_and_fetches(machine: Machine, project: Path) -> None:
+    with submitting(machine, "-t", "h100", "-n", "saved", "-C", str(project), SAVES) as run:
+        run.wait_for_output("on\n")
+        run.process.send_signal(signal.SIGINT)
+        assert run.end() == 130, run.errors
+    assert (project / "checkpoint").read_text() == "saved\n"
+
+
+@pytest.mark.parametrize("keys, code", [((ENTER,), 130), ((DOWN, ENTER), 130), ((DOWN, DOWN, ENTER), 0)])
+def test_ctrl_c_asks_a_person(machine: Machine, project: Path, keys: tuple[str, ...], code: int) -> None:
+    """Stop and fetch, leave it running, or continue: nothing that was written is lost in any case."""
+    command = "echo 1 > first; echo on; until [ -e go ]; do sleep 0.05; done; echo 2 > second"
+    typed = [str(GPU_DEV), "submit", "-t", "h100", "-n", "asked", "-C", str(project), command]
+    environment = {**machine.environment, "TERM": "xterm-256color"}
+    environment.pop("NO_COLOR")
+    with open_terminal(typed, environment, columns=100, rows=40) as terminal:
+        terminal.wait_for("Send this and run the command?")
+        terminal.press(ENTER)
+        terminal.wait_for("\non")
+        terminal.press(INTERRUPT)
+        terminal.wait_for("leave it running")
+        terminal.press(*keys)
+        if code == 0:
+            terminal.wait_until_gone("leave it running")
+            there = f"submit/{machine.show('asked')['job_id'][:8]}/files/go"
+            assert machine.ssh("asked", f"touch {there}").returncode == 0
+        assert terminal.wait_for_end() == code, terminal.written
+    left = len(keys) == 2
+    assert (machine.show("asked")["status"] == "active") is left
+    assert (project / "first").exists() is not left
+    assert (project / "second").exists() is (code == 0)
+    if left:
+        place = f"submit/{machine.show('asked')['job_id'][:8]}/files"
+        assert f"gpu-dev cp {place.split('/')[1]}:{place} ." in " ".join(terminal.written.split())
+        machine.run("cp", f"asked:{place}/first", str(project))
+        assert (project / "first").read_text() == "1\n"
+
+
+def test_a_failed_command_a_killed_client_and_an_end_lose_no_file(machine: Machine, project: Path) -> None:
+    """The client is killed, then the reservation ended: what the job wrote is on the disk."""
+    asked = ("-t", "h100", "-n", "lost", "-C", str(project), "echo 1 > result; echo on; sleep 600")
+    with submitting(machine, *asked) as run:
+        run.wait_for_output("on\n")
+        run.kill()
+    short = machine.show("lost")["job_id"][:8]
+    machine.run("cancel", "lost", "--yes")
+    machine.reserve("-t", "h100", "-n", "later")
+    machine.run("cp", f"later:submit/{short}/files/result", str(project))
+    assert (project / "result").read_text() == "1\n"
+
+
+def test_before_its_time_ends_it_is_stopped_and_its_results_are_fetched(
+    machine: Machine, project: Path
+) -> None:
+    """A grace of five minutes in a reservation that is a few seconds longer."""
+    asked = ("submit", "-t", "h100", "-H", "0.0845", "--grace", "5m", "-C", str(project))
+    done = machine.run(*asked, SAVES, check=False)
+    assert (done.returncode, done.stdout) == (9, "on\n"), done.stderr
+    assert "about to end" in done.stderr
+    assert (project / "checkpoint").read_text() == "saved\n"
+
+
+def test_what_is_said_is_said_once_and_true(machine: Machine, project: Path) -> None:
+    holder = machine.reserve("-t", "h100", "-n", "holder")
+    done = machine.run("submit", "-t", "h100", "-C", str(project), "true")
+    assert done.stderr.count("Asked for") == 1
+    assert "home is not kept" in done.stderr
+    assert "is new or changed is in" not in done.stderr
+    machine.run("cancel", holder, "--yes")
 
 
 def test_an_end_of_the_reservation_is_told(machine: Machine, project: Path) -> None:

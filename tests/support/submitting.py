@@ -47,6 +47,14 @@ class Submitted:
             lambda: pid not in (found := list_children(self.process.pid, "ssh")) and found, "another one"
         )
 
+    def kill(self) -> None:
+        """`kill -9`, also of its connection, as when a machine goes down."""
+        children = list_children(self.process.pid, "ssh")
+        self.process.kill()
+        for pid in children:
+            os.kill(pid, signal.SIGKILL)
+        self.end()
+
     def end(self) -> int:
         code = self.process.wait(_DEADLINE_SECONDS)
         for reader in self._readers:

@@ -10,8 +10,10 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 from gpudev.client.errors import CommandFailed, ConnectionLost, Usage
+from gpudev.client.manifest import Manifest
 from gpudev.client.programs import Finished, run_joined, run_program
 from gpudev.client.scripts import read_script
 
@@ -60,14 +62,24 @@ def run_script(remote: Remote, name: str, *arguments: str) -> str:
     return finished.stdout
 
 
-def send_folder(
-    remote: Remote, folder: Path, place: str, mark: str = "", exclude: Sequence[str] = ()
-) -> None:
-    """What is in a folder, into a place that is made if it is not there; then touch the `mark` there."""
+def send_folder(remote: Remote, folder: Path, place: str) -> None:
+    """What is in a folder, into a place that is made if it is not there."""
     if not folder.is_dir():
         raise Usage(f"There is no folder {folder}.")
-    unwanted = [f"--exclude={name}" for name in exclude]
-    pack = ["tar", "-c", *unwanted, "-C", str(folder), "-f", "-", "."]
+    _send(remote, folder, (".",), place)
+
+
+def send_files(remote: Remote, manifest: Manifest, place: str, mark: str) -> None:
+    """Exactly these files of a folder; then touch the `mark` there."""
+    with NamedTemporaryFile() as names:
+        names.write(manifest.names())
+        names.flush()
+        which = ("--no-recursion", "--null", "-T", names.name)
+        _send(remote, manifest.folder, which, place, mark)
+
+
+def _send(remote: Remote, folder: Path, which: Sequence[str], place: str, mark: str = "") -> None:
+    pack = ["tar", "-c", "-f", "-", "-C", str(folder), *which]
     unpack = remote.ssh(script_command("receive", _from_home(place), mark))
     packed, received = run_joined(pack, unpack)
     check_ssh(received, f"Sending {folder}")
@@ -80,7 +92,7 @@ def fetch_folder(remote: Remote, place: str, folder: Path) -> None:
 
 
 def fetch_changes(remote: Remote, place: str, mark: str, folder: Path, exclude: Sequence[str] = ()) -> None:
-    """The files there that are new or changed since the mark was touched."""
+    """The files there that are new or changed since the mark was touched, into an empty folder here."""
     _fetch(remote, script_command("send_changes", _from_home(place), mark, *exclude), folder)
 
 

@@ -3,12 +3,17 @@
 The folder is sent to every node, and the command runs on rank 0, apart from any connection. What it writes
 goes to a file there, which is followed from where we are, and so does its exit code. So each step can be done
 again after a lost connection, and is, for as long as the reservation is active. See `client/scripts`.
+
+Before the reservation ends, the command is stopped, so that there is time to fetch what it wrote. We do that
+while we are connected; a watcher beside the command does it when we are not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
@@ -18,76 +23,143 @@ from gpudev.client import remote, ssh
 from gpudev.client.box import Box
 from gpudev.client.errors import CommandFailed, ConnectionLost, NotActive, Unreachable
 from gpudev.client.interruption import pause
+from gpudev.client.manifest import EVERYTHING_USUAL, Manifest, Wanted
 from gpudev.client.programs import stream_program
+from gpudev.client.results import Placed, arriving_in, place_results
 from gpudev.client.scripts import read_script
 
 T = TypeVar("T")
 
-EXCLUDED = (".git", ".venv", "__pycache__", "node_modules")
-"""What is neither sent nor fetched unless it is asked for: others can make it again."""
 PAUSES = (0.5, 1.0, 2.0, 5.0, 10.0)
-GONE = 3
-"""The exit code of `follow` for a command that is gone without a trace of its end."""
+GONE, TIME_IS_NEAR = 3, 4
+"""Exit codes of `follow`: the command is gone without a trace of its end; the seconds are over."""
+GRACE = timedelta(minutes=1)
+"""Between SIGTERM and SIGKILL, and how long before the end of the reservation the command is stopped."""
+KEPT_OUTPUT = 64 * 1024
+"""So many bytes of output stay there when the results were fetched, for `gpu-dev logs`."""
+BY_USER, BY_TIME = "user", "time"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """How a command ended."""
+
+    exit_code: int
+    stopped: str = ""
+    """Why it was stopped: `user` or `time`; empty: it ended by itself."""
 
 
 class Submission:
     """One command on one box. The steps are to be taken in the order in which they stand here."""
 
-    def __init__(self, box: Box, tell: Callable[[str], None], exclude: Sequence[str] = EXCLUDED) -> None:
+    def __init__(
+        self,
+        box: Box,
+        tell: Callable[[str], None],
+        wanted: Wanted = EVERYTHING_USUAL,
+        grace: timedelta = GRACE,
+    ) -> None:
         self.place = f"submit/{ssh.id8(box.id)}"
         """Where it is kept there, counted from the home."""
-        self._box = box
+        self.box = box
         self._tell = tell
-        self._exclude = tuple(exclude)
+        self._wanted = wanted
+        self._grace = grace
         self._first = box.nodes[0]
         self._files, self._run = f"{self.place}/files", f"{self.place}/run"
         self._mark = f"{self._run}/sent"
         self._offset = 0
 
-    def send(self, folder: Path) -> None:
-        """What is in the folder, to every node."""
-        for node in self._box.nodes:
-            parts = (node, folder, self._files, self._mark, self._exclude)
-            self._insist(partial(remote.send_folder, *parts))
+    def send(self, manifest: Manifest) -> None:
+        """These files of a folder, to every node."""
+        for node in self.box.nodes:
+            self._insist(partial(remote.send_files, node, manifest, self._files, self._mark))
 
     def start(self, command: str) -> None:
         """In the environment of a login shell; a second time nothing happens."""
-        arguments = (self._run, self._files, command, read_script("runner"))
+        parts = map(read_script, ("runner", "watch", "stop", "stopper"))
+        arguments = (self._run, self._files, command, self._grace_seconds, *parts)
         self._insist(partial(remote.run_script, self._first, "start", *arguments))
 
-    def follow(self, write: Callable[[bytes], object]) -> int:
-        """Hand on all that it writes, as it comes, each byte once. Returns its exit code."""
-        self._insist(partial(self._follow_connection, write))
-        return self._insist(self._read_code)
+    def follow(self, write: Callable[[bytes], object]) -> Result:
+        """Hand on all that it writes, as it comes, each byte once, until it has ended.
 
-    def fetch(self, folder: Path) -> None:
+        It is stopped if the reservation is about to end. `NotActive` if that has ended already.
+        """
+        while not self._insist(partial(self._follow_connection, write)):
+            if self._is_end_near():
+                self.stop(BY_TIME)
+        return self._insist(self._read_result)
+
+    def stop(self, why: str) -> None:
+        """SIGTERM, and SIGKILL after the grace. It has ended when `follow` says so."""
+        arguments = (self._run, why, self._grace_seconds, read_script("stopper"))
+        self._insist(partial(remote.run_script, self._first, "stop", *arguments))
+
+    def fetch(self, folder: Path, was_sent: Callable[[str], bool] = lambda _: False) -> Placed:
         """What is new or changed there since it was sent."""
-        parts = (self._first, self._files, self._mark, folder, self._exclude)
-        self._insist(partial(remote.fetch_changes, *parts))
+        aside = folder / f"gpu-dev-conflicts-{ssh.id8(self.box.id)}"
+        unwanted = self._wanted.list_unfetched()
+
+        def attempt() -> Placed:
+            with arriving_in(folder) as arrived:
+                remote.fetch_changes(self._first, self._files, self._mark, arrived, unwanted)
+                return place_results(arrived, folder, aside, was_sent)
+
+        try:
+            return self._insist(attempt)
+        except OSError as error:
+            raise CommandFailed(f"Writing to {folder} failed: {error.strerror}", exit_code=1) from error
 
     def delete(self) -> None:
-        """Leave nothing of it there: the home may be a disk that is kept."""
-        for node in self._box.nodes:
+        """Delete its files there: the home may be a disk that is kept. How it ended stays for a while."""
+        arguments = (self.place, str(KEPT_OUTPUT))
+        self._insist(partial(remote.run_script, self._first, "fetched", *arguments))
+        for node in self.box.nodes[1:]:
             self._insist(partial(remote.run_script, node, "forget", self.place))
 
-    def _follow_connection(self, write: Callable[[bytes], object]) -> None:
+    @property
+    def _grace_seconds(self) -> str:
+        return str(math.ceil(self._grace.total_seconds()))
+
+    def _follow_connection(self, write: Callable[[bytes], object]) -> bool:
+        """Whether it has ended."""
+
         def take(piece: bytes) -> None:
             write(piece)
             self._offset += len(piece)
 
-        command = remote.script_command("follow", self._run, str(self._offset))
+        command = remote.script_command("follow", self._run, str(self._offset), self._seconds_to_follow())
         code = stream_program(self._first.ssh(command), take)
         if code == GONE:
             raise CommandFailed(
                 "The command is gone: it was killed, with all that would have told how.", exit_code=GONE
             )
-        if code != 0:
+        if code not in {0, TIME_IS_NEAR}:
             raise ConnectionLost("The SSH connection to the dev server was lost.")
+        return code == 0
 
-    def _read_code(self) -> int:
-        finished = remote.run(self._first, ["cat", f"{self._run}/code"])
-        remote.check_ssh(finished, "Reading the exit code")
-        return int(finished.stdout)
+    def _seconds_to_follow(self) -> str:
+        """Until the command is to be stopped; when it is being stopped, a while at a time."""
+        left = self._find_left()
+        if left is None:
+            return ""
+        return str(math.ceil(left.total_seconds()) if left > timedelta() else self._grace_seconds)
+
+    def _find_left(self) -> timedelta | None:
+        """How long the command may run on; None where no end is known."""
+        expires_at = self.box.expires_at
+        return None if expires_at is None else expires_at - self._grace - datetime.now(UTC)
+
+    def _is_end_near(self) -> bool:
+        """By a fresh look: the reservation may have been extended."""
+        self._check_active()
+        left = self._find_left()
+        return left is not None and left <= timedelta(seconds=1)
+
+    def _read_result(self) -> Result:
+        words = remote.run_script(self._first, "result", self._run).split()
+        return Result(int(words[0]), words[1] if words[1:] else "")
 
     def _insist(self, attempt: Callable[[], T]) -> T:
         """Again after each loss of the connection, for as long as there is something to connect to."""
@@ -102,10 +174,10 @@ class Submission:
 
     def _check_active(self) -> None:
         try:
-            job = self._box.refresh()
+            job = self.box.refresh()
         except Unreachable:
             # The network is away as a whole, or only the server. Whether it is worth waiting the clock says.
-            expires_at = self._box.expires_at
+            expires_at = self.box.expires_at
             if expires_at is not None and expires_at < datetime.now(UTC):
                 raise
             return

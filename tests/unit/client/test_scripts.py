@@ -27,8 +27,23 @@ def run(folder: Path, name: str, *arguments: str) -> subprocess.CompletedProcess
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, timeout=30, check=False)
 
 
-def start(folder: Path, command: str) -> None:
-    assert run(folder, "start", "run", "files", command, read_script("runner")).returncode == 0
+PARTS = tuple(map(read_script, ("runner", "watch", "stop", "stopper")))
+
+
+def start(folder: Path, command: str, grace: int = 60, place: str = "run") -> None:
+    assert run(folder, "start", place, "files", command, str(grace), *PARTS).returncode == 0
+
+
+def stop(folder: Path, why: str = "user", grace: int = 60) -> None:
+    assert run(folder, "stop", "run", why, str(grace), read_script("stopper")).returncode == 0
+
+
+def follow(folder: Path, offset: int = 0, seconds: str = "") -> subprocess.CompletedProcess[bytes]:
+    return run(folder, "follow", "run", str(offset), seconds)
+
+
+def wait_for_output(folder: Path, text: str) -> None:
+    wait_for(lambda: (folder / "run" / "output").read_text() == text, f"the output {text!r}")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -41,7 +56,7 @@ def test_a_script_has_nothing_that_shellcheck_finds(name: str) -> None:
 
 def test_a_command_leaves_its_output_and_its_exit_code(tmp_path: Path) -> None:
     start(tmp_path, "pwd; echo words >&2; exit 7")
-    done = run(tmp_path, "follow", "run", "0")
+    done = follow(tmp_path)
     assert (done.returncode, done.stdout) == (0, f"{tmp_path / 'files'}\nwords\n".encode())
     assert (tmp_path / "run" / "code").read_text() == "7\n"
 
@@ -49,7 +64,7 @@ def test_a_command_leaves_its_output_and_its_exit_code(tmp_path: Path) -> None:
 def test_a_second_start_starts_nothing(tmp_path: Path) -> None:
     for _ in range(2):
         start(tmp_path, "echo once >> ../count")
-        assert run(tmp_path, "follow", "run", "0").returncode == 0
+        assert follow(tmp_path).returncode == 0
     assert (tmp_path / "count").read_text() == "once\n"
 
 
@@ -58,21 +73,21 @@ def test_output_is_followed_from_an_offset_byte_by_byte(tmp_path: Path, offset: 
     content = bytes(range(256)) * 400
     (tmp_path / "content").write_bytes(content)
     start(tmp_path, "cat ../content")
-    assert run(tmp_path, "follow", "run", "0").returncode == 0
-    assert run(tmp_path, "follow", "run", str(offset)).stdout == content[offset:]
+    assert follow(tmp_path).returncode == 0
+    assert follow(tmp_path, offset).stdout == content[offset:]
 
 
 def test_a_command_that_ends_by_a_signal_has_the_code_of_a_shell(tmp_path: Path) -> None:
     start(tmp_path, "kill -9 $$")
-    assert run(tmp_path, "follow", "run", "0").returncode == 0
+    assert follow(tmp_path).returncode == 0
     assert (tmp_path / "run" / "code").read_text() == "137\n"
 
 
 def test_a_command_that_is_gone_with_what_ran_it_is_noticed(tmp_path: Path) -> None:
     start(tmp_path, "echo begun; sleep 600")
-    wait_for(lambda: (tmp_path / "run" / "output").read_text() == "begun\n", "its output")
+    wait_for_output(tmp_path, "begun\n")
     os.killpg(int((tmp_path / "run" / "pid").read_text()), signal.SIGKILL)
-    done = run(tmp_path, "follow", "run", "0")
+    done = follow(tmp_path)
     assert (done.returncode, done.stdout) == (3, b"begun\n")
 
 
@@ -109,3 +124,89 @@ def test_a_submission_is_forgotten_with_the_folder_around_it(tmp_path: Path) -> 
     assert [path.name for path in (tmp_path / "submit").iterdir()] == ["b"]
     assert run(tmp_path, "forget", "submit/b").returncode == 0
     assert list(tmp_path.iterdir()) == []
+
+
+SAVES = "trap 'echo saved > checkpoint; exit 9' TERM; echo ready; while :; do sleep 0.05; done"
+"""A command that has something to do at its end."""
+STUBBORN = "trap '' TERM; echo ready; while :; do sleep 0.05; done"
+
+
+def test_a_command_is_stopped_with_time_to_save(tmp_path: Path) -> None:
+    start(tmp_path, SAVES)
+    wait_for_output(tmp_path, "ready\n")
+    stop(tmp_path)
+    assert follow(tmp_path).returncode == 0
+    assert (tmp_path / "files" / "checkpoint").read_text() == "saved\n"
+    assert run(tmp_path, "result", "run").stdout == b"9\nuser\n"
+
+
+def test_a_stop_waits_for_what_the_command_has_started(tmp_path: Path) -> None:
+    """The shell ends at once; what saves is a child of it."""
+    (tmp_path / "saves.sh").write_text(SAVES)
+    start(tmp_path, "sh ../saves.sh; echo never")
+    wait_for_output(tmp_path, "ready\n")
+    stop(tmp_path)
+    assert follow(tmp_path).returncode == 0
+    assert (tmp_path / "files" / "checkpoint").read_text() == "saved\n"
+
+
+def test_a_command_that_does_not_end_is_killed_after_the_grace(tmp_path: Path) -> None:
+    start(tmp_path, STUBBORN)
+    wait_for_output(tmp_path, "ready\n")
+    stop(tmp_path, grace=0)
+    assert follow(tmp_path).returncode == 0
+    assert run(tmp_path, "result", "run").stdout == b"137\nuser\n"
+
+
+def test_the_first_stop_says_why_and_one_that_is_over_is_left_alone(tmp_path: Path) -> None:
+    start(tmp_path, SAVES)
+    wait_for_output(tmp_path, "ready\n")
+    stop(tmp_path, "time")
+    stop(tmp_path, "user")
+    assert follow(tmp_path).returncode == 0
+    assert run(tmp_path, "result", "run").stdout == b"9\ntime\n"
+
+
+def test_following_ends_when_its_seconds_are_over(tmp_path: Path) -> None:
+    start(tmp_path, "echo ready; sleep 600")
+    wait_for_output(tmp_path, "ready\n")
+    done = follow(tmp_path, seconds="0")
+    assert (done.returncode, done.stdout) == (4, b"ready\n")
+    stop(tmp_path)
+    assert follow(tmp_path).returncode == 0
+
+
+def test_the_notice_of_the_end_stops_a_command_that_nobody_follows(tmp_path: Path) -> None:
+    old = tmp_path / "WARN_EXPIRES_IN_5MIN.txt"
+    old.write_text("Of the reservation before.")
+    os.utime(old, (1, 1))
+    start(tmp_path, SAVES, grace=120)
+    wait_for_output(tmp_path, "ready\n")
+    assert not (tmp_path / "run" / "stopping").exists()
+    notice = tmp_path / "WARN_EXPIRES_IN_15MIN.txt"
+    notice.write_text("It ends.")
+    ahead = (tmp_path / "run" / "started").stat().st_mtime
+    os.utime(notice, (ahead + 10, ahead - 14 * 60))
+    os.utime(tmp_path / "run" / "started", (ahead, ahead - 20 * 60))
+    assert follow(tmp_path).returncode == 0
+    assert run(tmp_path, "result", "run").stdout == b"9\ntime\n"
+
+
+def test_what_was_fetched_leaves_its_result_until_the_next_command(tmp_path: Path) -> None:
+    start(tmp_path, "seq 1000", place="submit/a/run")
+    wait_for((tmp_path / "submit" / "a" / "run" / "code").exists, "its end")
+    (tmp_path / "submit" / "a" / "files").mkdir()
+    (tmp_path / "submit" / "b" / "run").mkdir(parents=True)
+    assert run(tmp_path, "fetched", "submit/a", "9").returncode == 0
+    assert (tmp_path / "submit" / "a" / "run" / "output").read_bytes() == b"999\n1000\n"
+    assert not (tmp_path / "submit" / "a" / "files").exists()
+    start(tmp_path, "true", place="submit/c/run")
+    assert sorted(path.name for path in (tmp_path / "submit").iterdir()) == ["b", "c"]
+
+
+def test_the_output_is_shown_as_a_whole_or_its_last_lines(tmp_path: Path) -> None:
+    assert run(tmp_path, "output", "run", "").returncode == 3
+    start(tmp_path, "seq 3")
+    assert follow(tmp_path).returncode == 0
+    assert run(tmp_path, "output", "run", "").stdout == b"1\n2\n3\n"
+    assert run(tmp_path, "output", "run", "1").stdout == b"3\n"

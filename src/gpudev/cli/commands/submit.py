@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import shlex
-import signal
-import sys
-from contextlib import ExitStack
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpudev.cli.durations import hours_option
-from gpudev.cli.errors import INTERRUPTED
+from gpudev.cli.durations import hours_option, seconds_option
 from gpudev.cli.output import say
-from gpudev.cli.spelling import spell
 
 if TYPE_CHECKING:
-    from gpudev.client.box import Box
-    from gpudev.client.session import Client
-    from gpudev.client.submission import Submission
+    from gpudev.client.config import Surroundings
+    from gpudev.client.manifest import Manifest, Wanted
+
+UNASKED_BYTES = 1_000_000_000
+"""So much is sent without a question where nobody can be asked."""
+SHORTEST_GRACE, LONGEST_GRACE = 1.0, 25 * 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,12 @@ class Wish:
     disk: str | None
     folder: Path
     results: Path | None
+    include: tuple[str, ...]
     exclude: tuple[str, ...]
+    allow_home: bool
+    dry_run: bool
+    yes: bool
+    grace: float
     keep_alive: bool
     words: tuple[str, ...]
 
@@ -47,6 +51,12 @@ class Wish:
         """One word is for the shell there as it stands; several arrive as they were typed."""
         return self.words[0] if len(self.words) == 1 else shlex.join(self.words)
 
+    @property
+    def wanted(self) -> Wanted:
+        from gpudev.client.manifest import Wanted
+
+        return Wanted(self.include, self.exclude)
+
 
 def _parse_env(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
     pairs = [value.partition("=") for value in values]
@@ -54,6 +64,13 @@ def _parse_env(context: click.Context, parameter: click.Parameter, values: tuple
         if not separator or not name:
             raise click.BadParameter(f'"{name}" has no value. Write NAME=VALUE.', context, parameter)
     return {name: value for name, _, value in pairs}
+
+
+def _parse_grace(context: click.Context, parameter: click.Parameter, value: str) -> float:
+    seconds = seconds_option(context, parameter, value)
+    if seconds is None or not SHORTEST_GRACE <= seconds <= LONGEST_GRACE:
+        raise click.BadParameter("Give 1 second to 25 minutes.", context, parameter)
+    return seconds
 
 
 @click.command("submit", context_settings={"allow_interspersed_args": False})
@@ -81,7 +98,19 @@ def _parse_env(context: click.Context, parameter: click.Parameter, values: tuple
     type=click.Path(file_okay=False, path_type=Path),
     help="Where files go that are new or changed.  [default: the same folder]",
 )
+@click.option("--include", metavar="PATTERN", multiple=True, help="Send what would be left out. Repeatable.")
 @click.option("--exclude", metavar="NAME", multiple=True, help="Neither send nor fetch it. Repeatable.")
+@click.option("--allow-home", is_flag=True, help="Send a whole home directory.")
+@click.option("--dry-run", is_flag=True, help="Show what would be sent, and do nothing.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask, however much is sent.")
+@click.option(
+    "--grace",
+    metavar="TIME",
+    default="1m",
+    show_default=True,
+    callback=_parse_grace,
+    help="From SIGTERM to SIGKILL, when the command is stopped; and how long before the end that is.",
+)
 @click.option("--keep-alive", is_flag=True, help="Keep the reservation when the command is over.")
 @click.pass_context
 def command(context: click.Context, /, **given: Any) -> None:
@@ -90,10 +119,14 @@ def command(context: click.Context, /, **given: Any) -> None:
     It reserves, sends the folder, runs the command in the environment of a login, shows its output as it
     comes, fetches the files that are new or changed, and gives the GPUs back. The exit code is that of the
     command. The command does not mind when the connection is lost: it is made again. With several nodes the
-    folder goes to all, and the command runs on that of rank 0. Ctrl-C ends everything; with --keep-alive the
-    command goes on.
+    folder goes to all, and the command runs on that of rank 0.
 
-    Files and folders called .git, .venv, __pycache__ and node_modules stay where they are.
+    First it shows what it would send, and asks. Left out are what .gitignore and .gpudevignore name, .git,
+    .venv, __pycache__ and node_modules, and secrets: keys, tokens, .env files, folders of credentials, shell
+    histories. --include sends one of them; it takes a pattern as in a .gitignore file.
+
+    Ctrl-C asks whether to stop the command and fetch its results, to leave it running, or to continue. Before
+    the reservation ends, the command gets SIGTERM, and its results are fetched.
     """
     wish = Wish(**given)
     if wish.hours is not None and wish.length is not None:
@@ -102,91 +135,64 @@ def command(context: click.Context, /, **given: Any) -> None:
 
 
 def _submit(wish: Wish) -> int:
-    from gpudev.client import session, ssh
+    from gpudev.cli.render.manifest import format_manifest
+    from gpudev.client.config import read_surroundings
+    from gpudev.client.manifest import check_not_home, make_manifest
 
-    with session.connect() as client, ExitStack() as at_end:
-        # Whoever ends us politely, a CI say, means what Ctrl-C means.
-        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-        at_end.callback(signal.signal, signal.SIGTERM, before)
-        reservation_id = _reserve(client, wish)
-        short = ssh.id8(reservation_id)
-        if not wish.keep_alive:
-            at_end.callback(_give_back, client, reservation_id)
-        try:
-            return _run(client, reservation_id, wish, at_end)
-        except KeyboardInterrupt:
-            if wish.keep_alive:
-                say(spell(f"\nReservation {short} goes on. Cancel it with: gpu-dev cancel {short}"))
-            return INTERRUPTED
+    surroundings = read_surroundings()
+    if not wish.allow_home:
+        check_not_home(wish.folder, surroundings.home)
+    manifest = make_manifest(wish.folder, wish.wanted)
+    say(format_manifest(manifest, whole=wish.dry_run))
+    if wish.dry_run:
+        return 0
+    _confirm(wish, manifest)
+    return _run(wish, surroundings)
 
 
-def _reserve(client: Client, wish: Wish) -> str:
+def _confirm(wish: Wish, manifest: Manifest) -> None:
+    """A person is asked; where there is none, only what is not much is sent unasked."""
+    from gpudev.cli.render.manifest import format_size
+    from gpudev.cli.screen import can_ask
+    from gpudev.cli.terminal.asking import ask_yes
+    from gpudev.client.errors import Usage
+
+    if wish.yes:
+        return
+    if can_ask():
+        if not ask_yes("Send this and run the command?", default=True):
+            raise click.Abort
+    elif manifest.size > UNASKED_BYTES:
+        raise Usage(
+            f"{format_size(manifest.size)} is more than {format_size(UNASKED_BYTES)}, and nobody is here to "
+            "be asked.",
+            hint="Send less, by .gpudevignore or --exclude; or all of it: --yes",
+            code="too_much_to_send",
+        )
+
+
+def _run(wish: Wish, surroundings: Surroundings) -> int:
     from gpudev.cli.choices import choose
+    from gpudev.cli.job_run import JobRun, Order
     from gpudev.cli.render.reservations import format_gpus
     from gpudev.cli.render.times import format_hours
+    from gpudev.client import session
     from gpudev.client.asking import Options, build_request
-    from gpudev.client.ssh import id8
 
-    hours = wish.length if wish.hours is None else wish.hours
-    choice = choose(wish.gpu_type, wish.gpus, hours, client.availability().availability)
-    options = Options(
-        name=wish.name, disk=wish.disk, env=wish.env, image=wish.dockerimage, distributed=wish.distributed
-    )
-    request = build_request(client.surroundings, choice.gpu_type, choice.gpus, choice.hours, options)
-    answer = client.reserve(request)
-    gpus = format_gpus(choice.gpu_type, choice.gpus, simulated=choice.simulated)
-    say(f"Asked for {gpus} for {format_hours(choice.hours)}: reservation {id8(answer.reservation_id)}.")
-    return answer.reservation_id
-
-
-def _run(client: Client, reservation_id: str, wish: Wish, at_end: ExitStack) -> int:
-    from gpudev.client.box import Box
-    from gpudev.client.submission import EXCLUDED, Submission
-
-    job = client.wait_until(reservation_id, {"active"}, tell=lambda event: say(event.message))
-    box = Box(client, job)
-    submission = Submission(box, say, (*EXCLUDED, *wish.exclude))
-    say(f"Sending {wish.folder.resolve()}.")
-    submission.send(wish.folder)
-    say(f"Running: {wish.command}")
-    submission.start(wish.command)
-    code = submission.follow(_write)
-    say(f"The command ended with exit code {code}.")
-    _fetch(submission, wish, box, at_end)
-    return code
-
-
-def _fetch(submission: Submission, wish: Wish, box: Box, at_end: ExitStack) -> None:
-    """What was computed is not thrown away because it could not be fetched: then nothing is given back."""
-    from gpudev.client.errors import CommandFailed
-    from gpudev.client.ssh import id8
-
-    folder = wish.results or wish.folder
-    try:
-        submission.fetch(folder)
-    except CommandFailed as error:
-        at_end.pop_all()
-        short = id8(box.id)
-        error.hint = (
-            f"Reservation {short} is kept. The files are in {submission.place}/files there; "
-            f"copy them with: gpu-dev cp {short}:{submission.place}/files ."
+    with session.connect(surroundings) as client:
+        hours = wish.length if wish.hours is None else wish.hours
+        choice = choose(wish.gpu_type, wish.gpus, hours, client.availability().availability)
+        options = Options(
+            name=wish.name, disk=wish.disk, env=wish.env, image=wish.dockerimage, distributed=wish.distributed
         )
-        raise
-    say(f"What is new or changed is in {folder.resolve()}.")
-    if wish.keep_alive:
-        say(spell(f"Reservation {id8(box.id)} is kept. Connect with: gpu-dev connect {id8(box.id)}"))
-    else:
-        submission.delete()
-
-
-def _give_back(client: Client, reservation_id: str) -> None:
-    from gpudev.client.box import release
-    from gpudev.client.ssh import id8
-
-    release(client, reservation_id)
-    say(f"Gave {id8(reservation_id)} back.")
-
-
-def _write(piece: bytes) -> None:
-    sys.stdout.buffer.write(piece)
-    sys.stdout.buffer.flush()
+        request = build_request(surroundings, choice.gpu_type, choice.gpus, choice.hours, options)
+        gpus = format_gpus(choice.gpu_type, choice.gpus, simulated=choice.simulated)
+        order = Order(
+            command=wish.command,
+            folder=wish.folder,
+            results=wish.results or wish.folder,
+            wanted=wish.wanted,
+            grace=timedelta(seconds=wish.grace),
+            keep_alive=wish.keep_alive,
+        )
+        return JobRun(client, order).run(request, f"{gpus} for {format_hours(choice.hours)}")

@@ -1,11 +1,16 @@
 #!/bin/sh
-# follow RUN OFFSET: write the output of a command from an offset on, as it comes, until the command is over.
+# follow RUN OFFSET SECONDS: write the output of a command from an offset on, as it comes, until the command is
+# over, or until the seconds are; none for ever.
 #
-# Exit code 0: it is over and all was written. 3: it is gone without an exit code.
+# Exit code 0: it is over and all was written. 3: it is gone without an exit code. 4: the seconds are over.
 set -eu
 
 run=$1
 offset=$2
+end=
+if [ -n "$3" ]; then
+    end=$(($(date +%s) + $3))
+fi
 
 is_alive() {
     kill -0 "$(cat "$run/pid")" 2> /dev/null
@@ -36,6 +41,9 @@ while :; do
     case $state in
         over) exit 0 ;;
         gone) exit 3 ;;
-        *) sleep 0.2 ;;
     esac
+    if [ -n "$end" ] && [ "$(date +%s)" -ge "$end" ]; then
+        exit 4
+    fi
+    sleep 0.2
 done

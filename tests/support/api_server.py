@@ -6,8 +6,6 @@ import http.client
 import json
 import os
 import socket
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from gpudev.adapters.local.control_plane.state import StateFolder
+from tests.support.api_zygote import ForkedApi, fork_api
 
 TIMEOUT_SECONDS = 30
 
@@ -36,8 +35,8 @@ class ApiServer:
     host: str
     port: int
     state: StateFolder
-    start_process: Callable[[], subprocess.Popen[bytes]]
-    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    start_process: Callable[[], ForkedApi]
+    processes: list[ForkedApi] = field(default_factory=list)
 
     def start(self) -> None:
         """Another process on the same socket."""
@@ -103,19 +102,15 @@ def running_api(
             "GPU_DEV_FLEET": "test",
             "GPU_DEV_ISOLATION": "none",
             "GPU_DEV_API_PORT": str(port),
-            "GPU_DEV_API_FD": str(listener.fileno()),
             # All tests come from one address, and many of them fail to log in on purpose.
             "GPU_DEV_LOGIN_FAILURES": "10000",
         }
 
         changed = {**os.environ, **settings, **changes}
+        environment = {name: value for name, value in changed.items() if value is not None}
 
-        def start_process() -> subprocess.Popen[bytes]:
-            return subprocess.Popen(
-                [sys.executable, "-m", "gpudev.cli.main", "server", "api"],
-                env={name: value for name, value in changed.items() if value is not None},
-                pass_fds=(listener.fileno(),),
-            )
+        def start_process() -> ForkedApi:
+            return fork_api(environment, listener)
 
         server = ApiServer(host, port, state, start_process)
         server.start()

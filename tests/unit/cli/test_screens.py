@@ -49,7 +49,7 @@ def _terminal(monkeypatch: pytest.MonkeyPatch, api: FakeApi) -> None:
 
 
 def zone_where_it_is_morning(now: datetime) -> str:
-    """A time zone where it is past ten: hours before and after are of the same day, so no weekday is shown."""
+    """A zone where it is past ten: the hours before and after are of the same day, so no weekday is shown."""
     hours_behind = now.hour - 10
     return f"<test>{hours_behind:+d}"
 

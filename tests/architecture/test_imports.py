@@ -40,7 +40,7 @@ RULES = {
     "adapters.absent": server_rule("domain ports", ""),
     "adapters.webhook": server_rule("domain ports", ""),
     "adapters.aws": server_rule("domain ports", "boto3 botocore"),
-    "adapters.github": server_rule("domain ports", "asyncssh"),
+    "adapters.github": server_rule("domain ports", "cryptography"),
     "wire": rule(""),
     "api": server_rule("app domain ports wire", "fastapi orjson pydantic starlette"),
     # It speaks the contract of the API: the same errors, the same trust in proxies.

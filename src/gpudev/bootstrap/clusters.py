@@ -6,8 +6,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from gpudev.adapters.local.cluster import LocalCluster
-from gpudev.adapters.local.cluster_config import LocalClusterConfig
 from gpudev.adapters.local.logs import LocalLogs
 from gpudev.adapters.local.ssh_port import DEFAULT_PORTS, PortRange
 from gpudev.bootstrap.disks import open_volumes
@@ -69,6 +67,10 @@ async def _open_local(settings: Settings, stores: Stores) -> AsyncIterator[Clust
             hint="Run gpu-dev on this machine with gpu-dev up, or set GPU_DEV_CLUSTER=kubernetes.",
             code="no_cluster",
         )
+    # Late: what only one machine needs is not installed elsewhere.
+    from gpudev.adapters.local.cluster import LocalCluster  # noqa: PLC0415 - see above
+    from gpudev.adapters.local.cluster_config import LocalClusterConfig  # noqa: PLC0415 - see above
+
     await claim_database(settings, stores)
     paths = tuple(path for path in settings.local.read_only_paths.split(":") if path)
     sandboxing = read_sandboxing(settings.local)

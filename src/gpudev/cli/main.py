@@ -112,9 +112,12 @@ def _missing(error: ModuleNotFoundError) -> ClientError:
     """The light client lacks what only the server needs; a missing module of our own is a defect."""
     if error.name is None or error.name.split(".")[0] == "gpudev":
         raise error
+    from gpudev.cli.commands.up import ONE_MACHINE_PACKAGES
+
+    part = "local" if error.name.split(".")[0] in ONE_MACHINE_PACKAGES else "server"
     return ClientError(
-        f"This command needs the server part of gpu-dev ({error.name} is not installed).",
-        hint="Install it with: pip install 'gpu-dev[server]'",
+        f"This command needs the {part} part of gpu-dev ({error.name} is not installed).",
+        hint=f"Install it with: pip install 'gpu-dev[{part}]'",
         code="server_not_installed",
     )
 

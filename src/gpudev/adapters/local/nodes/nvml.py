@@ -1,4 +1,7 @@
-"""The real NVIDIA GPUs of this machine, as the driver's own library (NVML) lists them."""
+"""The real NVIDIA GPUs of this machine, as the driver's own library (NVML) lists them.
+
+`pynvml` is imported at the moment of need: only the extra `local` brings it, and every server imports this.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,6 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-
-import pynvml
 
 _VENDOR_WORDS = frozenset({"nvidia", "tesla"})
 
@@ -27,6 +28,8 @@ class DetectedGpu:
 
 def list_gpus() -> tuple[DetectedGpu, ...]:
     """The machine's GPUs in the driver's order; none where there is no driver."""
+    import pynvml  # noqa: PLC0415 - see above
+
     try:
         with _nvml():
             return tuple(_describe(index) for index in range(pynvml.nvmlDeviceGetCount()))
@@ -47,6 +50,8 @@ class GpuUse:
 
 def find_use(uuid: str) -> GpuUse | None:
     """What the driver says of one GPU now; None if it does not say."""
+    import pynvml  # noqa: PLC0415 - see above
+
     try:
         with _nvml():
             device = pynvml.nvmlDeviceGetHandleByUUID(uuid)
@@ -65,6 +70,8 @@ def model_words(product: str) -> tuple[str, ...]:
 
 @contextmanager
 def _nvml() -> Iterator[None]:
+    import pynvml  # noqa: PLC0415 - see above
+
     pynvml.nvmlInit()
     try:
         yield
@@ -73,6 +80,8 @@ def _nvml() -> Iterator[None]:
 
 
 def _describe(index: int) -> DetectedGpu:
+    import pynvml  # noqa: PLC0415 - see above
+
     device = pynvml.nvmlDeviceGetHandleByIndex(index)
     return DetectedGpu(
         product=pynvml.nvmlDeviceGetName(device),

@@ -30,8 +30,10 @@ def taking_ports(machine: Machine, reservation: str, ports: range) -> Iterator[s
             command, env=machine.environment, stdin=program, stdout=subprocess.PIPE, text=True
         ) as hostile,
     ):
-        yield hostile
-        hostile.kill()
+        try:
+            yield hostile
+        finally:
+            hostile.kill()
 
 
 def read_count(hostile: subprocess.Popen[str], expected: int) -> None:

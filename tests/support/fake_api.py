@@ -6,7 +6,7 @@ import http.server
 import json
 import threading
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -53,6 +53,8 @@ class FakeApi:
     url: str = ""
     requests: list[Seen] = field(default_factory=list)
     replies: defaultdict[tuple[str, str], list[Reply]] = field(default_factory=lambda: defaultdict(list))
+    fallback: Callable[[Seen], Reply] | None = None
+    """Answers where no reply is planned, instead of 404."""
 
     def on(self, method: str, path: str, *replies: Reply) -> None:
         self.replies[method, path] = list(replies)
@@ -60,6 +62,8 @@ class FakeApi:
     def answer(self, seen: Seen) -> Reply:
         self.requests.append(seen)
         planned = self.replies.get((seen.method, urlsplit(seen.path).path))
+        if not planned and self.fallback is not None:
+            return self.fallback(seen)
         if not planned:
             return Reply(404, {"detail": f"{seen.path} not found", "code": "not_found", "hint": ""})
         return planned.pop(0) if len(planned) > 1 else planned[0]
@@ -83,6 +87,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self._answer()
 
     def do_POST(self) -> None:
+        self._answer()
+
+    def do_PUT(self) -> None:
         self._answer()
 
     def do_DELETE(self) -> None:

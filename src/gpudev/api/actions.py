@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import APIRouter, Header, Path, Query, Response
 
 from gpudev.api.context import App, Caller
 from gpudev.api.encoding import json_response
 from gpudev.api.jobs import JobId
 from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.app.extend import ExtensionRequest
+from gpudev.domain.errors import Invalid
 from gpudev.domain.operations import OperationKind, OperationStatus
+from gpudev.domain.reservation import Reservation
 from gpudev.wire.jobs import ActionResponse, ExtendRequest, JobUsage, KeepRequest, UsagePoint
-from gpudev.wire.text import Name
+from gpudev.wire.text import Lookup, Name
 
 router = APIRouter(prefix="/v1", tags=["jobs"], responses=OF_EVERY_CALLER)
 
@@ -63,6 +65,35 @@ async def keep_job(app: App, caller: Caller, job_id: JobId, body: KeepRequest) -
     return json_response(answer)
 
 
+@router.post("/jobs/{job_id}/jupyter/enable", response_model=ActionResponse, responses=problems(404, 409))
+@router.post("/jobs/{job_id}/jupyter/disable", response_model=ActionResponse, responses=problems(404, 409))
+async def switch_jupyter(app: App, caller: Caller, job_id: JobId) -> Response:
+    """Start or stop Jupyter Lab on a dev server. Not supported yet: 400 `not_supported_yet`."""
+    reservation = await app.find(caller, job_id)
+    raise Invalid(
+        f"Jupyter cannot be switched on or off yet; reservation {reservation.id8} stays as it is.",
+        hint="Start it on the dev server, and forward its port with: ssh -L",
+        code="not_supported_yet",
+    )
+
+
+@router.post("/jobs/{job_id}/users", response_model=ActionResponse, responses=problems(404, 409))
+async def add_user(app: App, caller: Caller, job_id: JobId) -> Response:
+    """Let another person log in. Not supported yet: 400 `not_supported_yet`."""
+    raise _sharing_is_not_there(await app.find(caller, job_id))
+
+
+@router.delete("/jobs/{job_id}/users/{name}", response_model=ActionResponse, responses=problems(404, 409))
+async def remove_user(
+    app: App,
+    caller: Caller,
+    job_id: JobId,
+    name: Annotated[Lookup, Path(description="Name of the person at GitHub.")],  # noqa: ARG001 - see below
+) -> Response:
+    """Let another person log in no longer. Not supported yet: 400 `not_supported_yet`."""
+    raise _sharing_is_not_there(await app.find(caller, job_id))
+
+
 @router.get("/jobs/{job_id}/usage", response_model=JobUsage, responses=problems(404, 409))
 async def get_usage(
     app: App,
@@ -85,3 +116,11 @@ async def get_usage(
     ]
     is_simulated = reservation.gpu_type in app.simulated_types
     return json_response(JobUsage(job_id=reservation.id, simulated=is_simulated, points=shown))
+
+
+def _sharing_is_not_there(reservation: Reservation) -> Invalid:
+    return Invalid(
+        f"Other people cannot be given access yet; reservation {reservation.id8} stays as it is.",
+        hint="Reserve again, with their public keys in ssh_public_keys.",
+        code="not_supported_yet",
+    )

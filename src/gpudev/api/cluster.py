@@ -41,7 +41,7 @@ async def cluster_status(app: App, _caller: Caller) -> Response:
         total_gpus=sum(room.total for room in rooms),
         available_gpus=sum(room.available for room in rooms),
         in_use_gpus=sum(room.in_use for room in rooms),
-        queued_gpus=sum(entry.queued_gpus for entry in stored),
+        queued_gpus=sum(room.queued for room in rooms),
         active_reservations=counts.get(Status.ACTIVE, _NONE).reservations,
         preparing_reservations=counts.get(Status.PREPARING, _NONE).reservations,
         queued_reservations=counts.get(Status.QUEUED, _NONE).reservations,

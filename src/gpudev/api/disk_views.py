@@ -11,6 +11,9 @@ from gpudev.wire.jobs import OperationDetail
 _GB = 1_000_000_000
 _MB = 1_000_000
 
+_STATUS_OF_DISKS = {OperationStatus.DONE: "completed"}
+"""What clients of version 0.3 wait for on the routes of disks."""
+
 
 def disk_info(disk: Disk, snapshots: tuple[StoredSnapshot, ...] = ()) -> DiskInfo:
     used = snapshots[0].used_bytes if snapshots else None
@@ -59,7 +62,7 @@ def operation_detail(operation: StoredDiskOperation) -> DiskOperationDetail:
         operation_id=operation.operation_id,
         disk_name=operation.disk_name,
         action=operation.kind,
-        status=operation.status,
+        status=_STATUS_OF_DISKS.get(operation.status, operation.status),
         is_deleted=operation.is_deleted,
         created_at=operation.requested_at,
         last_updated=operation.finished_at or operation.requested_at,

@@ -111,7 +111,7 @@ async def read_content(app: App, caller: Caller, name: DiskName) -> Response:
     answer = DiskContent(
         disk_name=name,
         content=content.text,
-        message=content.message,
+        message=None if content.text else content.message,
         snapshot_date=content.taken.started_at if content.taken else None,
     )
     return json_response(answer)

@@ -18,6 +18,7 @@ from gpudev.api.free_text import BadText
 from gpudev.domain import errors
 from gpudev.wire.cluster import ErrorBody
 from gpudev.wire.text import NOT_FOUND
+from gpudev.wire.versions import CLIENT_HEADER
 
 STATUS_OF: dict[type[errors.GpuDevError], int] = {
     errors.Invalid: 400,
@@ -56,13 +57,19 @@ def install(app: FastAPI) -> None:
     app.add_middleware(ErrorBoundary)
 
 
-async def _answer_known(_request: Request, error: Exception) -> Response:
+async def _answer_known(request: Request, error: Exception) -> Response:
     if not isinstance(error, errors.GpuDevError):
         raise error
-    return answer_of(error)
+    return answer_of(error, shows_hint=shows_hint(request))
 
 
-def answer_of(error: errors.GpuDevError) -> Response:
+def shows_hint(request: Request) -> bool:
+    """Clients of ours say who they are, and show the hint. Those of 0.3 show the sentence alone."""
+    return CLIENT_HEADER in request.headers
+
+
+def answer_of(error: errors.GpuDevError, *, shows_hint: bool = True) -> Response:
+    """Where the client does not show the hint, it becomes part of the sentence."""
     status = status_of(error)
     headers = {}
     if isinstance(error, errors.Unavailable | errors.TooManyRequests):
@@ -70,16 +77,17 @@ def answer_of(error: errors.GpuDevError) -> Response:
         headers["Retry-After"] = str(max(1, math.ceil(wait.total_seconds())))
     if status == 401:  # noqa: PLR2004 - the status itself
         headers["WWW-Authenticate"] = "Bearer"
-    return json_response(ErrorBody(detail=error.message, code=error.code, hint=error.hint), status, headers)
+    detail = error.message if shows_hint else f"{error.message} {error.hint}".rstrip()
+    return json_response(ErrorBody(detail=detail, code=error.code, hint=error.hint), status, headers)
 
 
-async def _answer_validation(_request: Request, error: Exception) -> Response:
+async def _answer_validation(request: Request, error: Exception) -> Response:
     if not isinstance(error, RequestValidationError):
         raise error
     for problem in error.errors():
         flaw = problem.get("ctx", {}).get("error")
         if isinstance(flaw, BadText):
-            return answer_of(_error_of_text(flaw, _field(problem["loc"])))
+            return answer_of(_error_of_text(flaw, _field(problem["loc"])), shows_hint=shows_hint(request))
     problems = [
         {"loc": _place(problem["loc"]), "msg": problem["msg"], "type": problem["type"]}
         for problem in error.errors()
@@ -106,13 +114,15 @@ def _place(loc: Sequence[str | int]) -> list[str | int]:
     return [step for step in loc if step not in _FORMS]
 
 
-async def _answer_http(_request: Request, error: Exception) -> Response:
+async def _answer_http(request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         raise error
+    hint = "The routes are listed at /docs."
+    detail = str(error.detail)
     body = ErrorBody(
-        detail=str(error.detail),
+        detail=detail if shows_hint(request) else f"{detail}. {hint}",
         code=_CODES_OF_HTTP.get(error.status_code, "http_error"),
-        hint="The routes are listed at /docs.",
+        hint=hint,
     )
     return json_response(body, error.status_code, dict(error.headers or {}))
 

@@ -59,8 +59,8 @@ EXAMPLES: dict[str, Example] = {
 
 
 def _form_of(body: Any) -> str:
-    variables = body.get("env_vars") if isinstance(body, dict) else None
-    is_of_0_3 = isinstance(variables, dict) and "GPU_TYPE" in variables and "gpu_type" not in body
+    """One that says neither type nor count in the fields of today is of 0.3, whose server had defaults."""
+    is_of_0_3 = isinstance(body, dict) and not {"gpu_type", "gpu_count"} & body.keys()
     return OF_0_3 if is_of_0_3 else TODAY
 
 

@@ -6,6 +6,7 @@ would give the user something else than asked for is refused.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from gpudev.app.homes import WantedDisk
@@ -17,6 +18,9 @@ from gpudev.wire.jobs import SubmitRequest03
 
 NO_CUSTOM_IMAGE = "pytorch/pytorch:2.1.0-cuda12.1-cudnn8-runtime"
 """What it sends when its user has not asked for an image."""
+
+DEFAULT_TYPE, DEFAULT_COUNT = "a100", "1"
+"""What the server of those clients took a body for that says neither."""
 
 MEANT_FOR_US = frozenset(
     {
@@ -41,6 +45,10 @@ _PASSED_OVER = {
 """Switches that can be passed over, since the dev server is of use without them; the user is told."""
 
 
+_PART_OF_SEVERAL = re.compile(r" - Node (?P<number>[0-9]{1,3})/(?P<count>[0-9]{1,3})\s*\Z")
+"""How those clients name the parts of a request for several nodes."""
+
+
 def own_image(image: str | None) -> str:
     """The image that the user asked for; empty if none was."""
     return "" if image is None or image == NO_CUSTOM_IMAGE else image
@@ -51,8 +59,8 @@ def read_0_3(body: SubmitRequest03, backend_fields: frozenset[str] = frozenset()
     asked = body.env_vars
     wanted_id = asked.get("RESERVATION_ID", "")
     return ReserveRequest(
-        gpu_type=asked.get("GPU_TYPE", ""),
-        gpu_count=_read_count(asked.get("GPU_COUNT", "")),
+        gpu_type=asked.get("GPU_TYPE", DEFAULT_TYPE),
+        gpu_count=_read_count(asked.get("GPU_COUNT", DEFAULT_COUNT)),
         duration=duration_of(body.duration_hours),
         wished_name=asked.get("POD_NAME", ""),
         reservation_id=parse_reservation_id(wanted_id) if wanted_id else None,
@@ -60,7 +68,7 @@ def read_0_3(body: SubmitRequest03, backend_fields: frozenset[str] = frozenset()
         github_user=asked.get("GITHUB_USER", ""),
         image=own_image(body.image),
         warnings=tuple(_list_warnings(asked)),
-        disk=WantedDisk(body.disk_name or ""),
+        disk=WantedDisk(body.disk_name or "", body.disk_size_gb),
     )
 
 
@@ -69,6 +77,12 @@ def _refuse_what_is_not_there(body: SubmitRequest03, backend_fields: frozenset[s
         raise Invalid(
             "An image of one's own (image) is not supported yet.",
             hint="Leave out --dockerimage and --dockerfile.",
+            code="not_supported_yet",
+        )
+    if body.command:
+        raise Invalid(
+            "A command to run after the start (command) is not supported yet.",
+            hint="Leave it out, and run it over SSH once the reservation is active.",
             code="not_supported_yet",
         )
 
@@ -85,6 +99,12 @@ def _read_count(text: str) -> int:
 
 
 def _list_warnings(asked: dict[str, str]) -> Iterator[str]:
+    if part := _PART_OF_SEVERAL.search(asked.get("POD_NAME", "")):
+        yield (
+            f"Node {part['number']} of {part['count']} is reserved on its own: the nodes may start at "
+            "different times, and do not know each other. A newer client reserves all of them together, "
+            "with: gpu-dev reserve --distributed."
+        )
     for name, sentence in _PASSED_OVER.items():
         if asked.get(name, "").lower() == "true":
             yield sentence

@@ -145,7 +145,8 @@ def type_availability(stored: StoredAvailability, now: datetime) -> TypeAvailabi
         total=room.total,
         available=room.available,
         in_use=room.total - room.available,
-        queued=stored.queued_requests,
+        # A request for a CPU type wants no GPU but a place.
+        queued=stored.queued_gpus or stored.queued_requests,
         max_per_node=stored.max_per_node,
         max_reservable=room.max_reservable,
         full_nodes_available=room.full_nodes_available,

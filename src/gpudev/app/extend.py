@@ -12,7 +12,8 @@ from gpudev.domain.audit import AuditAction
 from gpudev.domain.drain import check_stays
 from gpudev.domain.errors import NotFound
 from gpudev.domain.expiry import TimePolicy
-from gpudev.domain.extension import check_promises, extend, extension_of, find_allowance, in_words
+from gpudev.domain.extension import extend, extension_of, find_allowance, in_words
+from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import OperationId
 from gpudev.domain.operations import OperationKind, Terms
 from gpudev.domain.reservation import Reservation
@@ -57,10 +58,9 @@ class Extend:
         operation_id = _choose_id(caller, reservation, asked)
         if await self._is_known(operation_id):
             return Extension(operation_id, f"Reservation {reservation.id8} was asked to be extended before.")
-        after = extend(reservation, length, self.policy)
+        stays_until = await self._find_stay(reservation)
+        after = extend(reservation, length, self.policy, stays_until)
         check_stays(reservation, await self.nodes.list_drains())
-        if not self.beats_queue:
-            check_promises(after, length, await self.preview.find_stay(reservation))
         now = self.clock.now()
         entry = caller.entry(
             AuditAction.EXTEND, reservation.id, detail=f"Of {reservation.username}, by {in_words(length)}."
@@ -69,7 +69,12 @@ class Extend:
         await self.operations.request(
             operation_id, reservation, OperationKind.EXTEND, now, (entry,), terms=terms
         )
-        return Extension(operation_id, self._tell(after, after.expires_at))
+        left = find_allowance(after, self.policy, stays_until) or timedelta()
+        return Extension(operation_id, _tell(after, after.expires_at, left))
+
+    async def _find_stay(self, reservation: Reservation) -> datetime | None:
+        is_free = self.beats_queue or reservation.status is not Status.ACTIVE
+        return None if is_free else await self.preview.find_stay(reservation)
 
     async def _is_known(self, operation_id: OperationId) -> bool:
         try:
@@ -78,12 +83,12 @@ class Extend:
             return False
         return True
 
-    def _tell(self, after: Reservation, end: datetime | None) -> str:
-        left = find_allowance(after, self.policy) or timedelta()
-        return (
-            f"Reservation {after.id8} is being extended until {end:%Y-%m-%d %H:%M:%S} UTC. "
-            f"After that it can be extended by {in_words(left)} more."
-        )
+
+def _tell(after: Reservation, end: datetime | None, left: timedelta) -> str:
+    return (
+        f"Reservation {after.id8} is being extended until {end:%Y-%m-%d %H:%M:%S} UTC. "
+        f"After that it can be extended by {in_words(left)} more."
+    )
 
 
 def _choose_id(caller: Caller, reservation: Reservation, asked: ExtensionRequest) -> OperationId:

@@ -50,7 +50,11 @@ def report_usage(error: click.ClickException, *, as_json: bool) -> int:
     if as_json:
         _say_json(error.format_message(), "usage", "")
     else:
-        error.show()
+        import io
+
+        shown = io.StringIO()
+        error.show(shown)
+        say(shown.getvalue().rstrip("\n"))
     return error.exit_code
 
 

@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 import click
 
+from gpudev.wire.text import escape_hidden
+
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 FORMATS = ("table", "json", "yaml", "name")
@@ -52,14 +54,26 @@ def format_options(command: Decorated) -> Decorated:
     return json_option(choose(command))
 
 
+def escape(text: str) -> str:
+    """The one step before a terminal: nothing in a text from anywhere else can move the cursor or hide.
+
+    Names, reasons, events, file names and logs come from other people and their programs.
+    """
+    return escape_hidden(text, "\n\t")
+
+
 def put(text: str) -> None:
     """Data, to stdout."""
-    click.echo(text)
+    click.echo(escape(text))
 
 
 def say(text: str) -> None:
     """Progress, remarks and errors, to stderr."""
-    click.echo(text, err=True)
+    click.echo(escape(text), err=True)
+
+
+def confirm(question: str, *, default: bool = False) -> bool:
+    return click.confirm(escape(question), default=default, err=True)
 
 
 def _choose_json(context: click.Context, _: click.Parameter, value: object) -> None:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
-from gpudev.cli.output import put, say
+from gpudev.cli.output import escape, put, say
 from gpudev.cli.render.times import format_moment, read_now
 from gpudev.cli.terminal.lines import cut
 from gpudev.client.config import Surroundings
@@ -74,12 +74,12 @@ class _Screen:
 
     def _look(self) -> None:
         try:
-            self._text, self._trouble = self._listing(), ""
+            self._text, self._trouble = escape(self._listing()), ""
         except Unreachable as error:
             if not self._text:
                 raise
-            self._trouble = (
-                self._trouble or f"Since {format_moment(read_now().at, read_now())}: {error.message}"
+            self._trouble = self._trouble or escape(
+                f"Since {format_moment(read_now().at, read_now())}: {error.message}"
             )
 
     def _wait(self) -> None:

@@ -85,6 +85,16 @@ class Surroundings:
 
 
 @dataclass(frozen=True, slots=True)
+class ProxyVariables:
+    """The variables that name HTTP proxies; `client.proxies` tells what they mean."""
+
+    https: str = ""
+    http: str = ""
+    all: str = ""
+    no_proxy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """A server and how to log in to it."""
 
@@ -112,6 +122,13 @@ def read_surroundings(environ: Mapping[str, str] = os.environ) -> Surroundings:
         github_user=environ.get("GPU_DEV_GITHUB_USER") or None,
         github_url=(environ.get("GPU_DEV_GITHUB_URL") or "https://github.com").rstrip("/"),
     )
+
+
+def read_proxy_variables(environ: Mapping[str, str] = os.environ) -> ProxyVariables:
+    def read(name: str) -> str:
+        return environ.get(name) or environ.get(name.upper()) or ""
+
+    return ProxyVariables(read("https_proxy"), read("http_proxy"), read("all_proxy"), read("no_proxy"))
 
 
 def find_target(surroundings: Surroundings) -> Target:

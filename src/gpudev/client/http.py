@@ -4,6 +4,9 @@ Only requests that may be repeated are: those that change nothing, those that do
 and a submit that carries an `Idempotency-Key`. A server that says when to ask again (`Retry-After`) is asked
 then, if that is soon; the number of repeats is small in any case.
 
+Redirects within the server's own origin are followed (see `redirects`), and the proxies that the environment
+names are used (see `proxies`). Certificates are checked against those of the system.
+
 Everything that can go wrong on the way is `Unreachable`; an answer with any status is a `Response`. The
 first answer also tells the server's version: one that this client is too old for is `Outdated`.
 """
@@ -16,14 +19,17 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator, Mapping
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import NamedTuple, Self
 from urllib.parse import urlsplit
 
 from gpudev import __version__
-from gpudev.client.config import DEFAULT_PORTS, LOOPBACK_HOSTS
+from gpudev.client.config import DEFAULT_PORTS, LOOPBACK_HOSTS, read_proxy_variables
 from gpudev.client.errors import ClientError, Outdated, Unreachable
 from gpudev.client.interruption import stopped_by
+from gpudev.client.proxies import Proxy, ProxyFailed, dial_through, dial_to, find_proxy
+from gpudev.client.redirects import MOST_HOPS, REDIRECTS, choose_method, find_target, too_many
 from gpudev.client.transport import Answer, BadAnswer, Connection, ConnectionEnded
 from gpudev.wire.versions import OLDEST_CLIENT_HEADER, VERSION_HEADER
 
@@ -44,6 +50,8 @@ class Request(NamedTuple):
     body: bytes | None = None
     headers: Mapping[str, str] = MappingProxyType({})
     may_repeat: bool = False
+    is_whole: bool = False
+    """The path is as a redirect said it, with what paths at the server's address begin with."""
 
 
 class Response(NamedTuple):
@@ -51,6 +59,8 @@ class Response(NamedTuple):
     body: bytes
     retry_after: float | None = None
     """In how many seconds to ask again, where the server says so."""
+    location: str | None = None
+    """Where a redirect leads."""
 
     @property
     def is_ok(self) -> bool:
@@ -142,21 +152,24 @@ class Http:
     @contextlib.contextmanager
     def stream(self, request: Request, silence_seconds: float) -> Iterator[Stream]:
         """A connection of its own for a long answer; `Unreachable` if it is silent for too long."""
-        with self.translated_errors():
-            connection = self._connect()
-        try:
-            with stopped_by(connection.shut_down):
+        for _ in range(MOST_HOPS + 1):
+            with self.translated_errors():
+                connection = self._connect()
+            with contextlib.closing(connection), stopped_by(connection.shut_down):
                 with self.translated_errors():
-                    response = self._ask(connection, request)
+                    answer = self._ask(connection, request)
                     connection.set_patience(silence_seconds)
-                yield Stream(self, response)
-        finally:
-            connection.close()
+                location = answer.get_header("Location")
+                if answer.status not in REDIRECTS or location is None:
+                    yield Stream(self, answer)
+                    return
+            request = self._redirect(request, answer.status, location)
+        raise too_many(self._api_url)
 
     def dial(self) -> socket.socket:
         """A connection of the caller's own, for what is not HTTP once it has begun."""
         with self.translated_errors():
-            return self._connect().release()
+            return self._connect(tunnels=True).release()
 
     @property
     def prefix(self) -> str:
@@ -172,10 +185,31 @@ class Http:
     def translated_errors(self) -> Iterator[None]:
         try:
             yield
-        except (OSError, BadAnswer) as error:
+        except (OSError, BadAnswer, ProxyFailed) as error:
             raise self._unreachable(error) from error
 
     def _attempt(self, request: Request) -> Response:
+        for _ in range(MOST_HOPS + 1):
+            response = self._exchange(request)
+            if response.status not in REDIRECTS or response.location is None:
+                return response
+            request = self._redirect(request, response.status, response.location)
+        raise too_many(self._api_url)
+
+    def _redirect(self, request: Request, status: int, location: str) -> Request:
+        """The request that follows; it goes to this very server, or to none."""
+        path = find_target(self.address_of(request), location)
+        method = choose_method(status, request.method)
+        body = request.body if method == request.method else None
+        return request._replace(method=method, path=path, body=body, is_whole=True)
+
+    def address_of(self, request: Request) -> str:
+        return f"{self._scheme}://{self.authority}{self._path_of(request)}"
+
+    def _path_of(self, request: Request) -> str:
+        return request.path if request.is_whole else f"{self._prefix}{request.path}"
+
+    def _exchange(self, request: Request) -> Response:
         try:
             with self.translated_errors():
                 if self._kept is None:
@@ -188,18 +222,36 @@ class Http:
             self._kept = None
         return response
 
-    def _connect(self) -> Connection:
+    def _connect(self, *, tunnels: bool = False) -> Connection:
+        """With `tunnels`, a proxy is asked for a connection also where it could pass requests on."""
         seconds = min(CONNECT_SECONDS, self._answer_seconds)
-        connection = Connection(self._scheme, self._host, self._port, seconds)
+        via = None
+        if self._proxy is not None:
+            through = dial_to if self._passes_on and not tunnels else dial_through
+            via = partial(through, self._proxy, self._host, self._port)
+        connection = Connection(self._scheme, self._host, self._port, seconds, via)
         connection.set_patience(self._answer_seconds)
         return connection
+
+    @cached_property
+    def _proxy(self) -> Proxy | None:
+        return find_proxy(self._scheme, self._host, self._port, read_proxy_variables())
+
+    @property
+    def _passes_on(self) -> bool:
+        """A proxy before a plain address takes each request with the whole address, and passes it on."""
+        return self._proxy is not None and self._scheme == "http"
 
     def _ask(self, connection: Connection, request: Request) -> Answer:
         ours = {"Host": self._named_host, "X-GPU-Dev-Client": __version__, "Accept": "application/json"}
         headers = {**ours, **request.headers}
         if request.body is not None:
             headers["Content-Type"] = "application/json"
-        answer = connection.ask(request.method, f"{self._prefix}{request.path}", headers, request.body)
+        path = self._path_of(request)
+        if self._passes_on and self._proxy is not None:
+            path = self.address_of(request)
+            headers |= self._proxy.headers
+        answer = connection.ask(request.method, path, headers, request.body)
         if self.server_version is None:
             self._meet(answer)
         return answer
@@ -235,7 +287,8 @@ class Http:
 
 def _read(answer: Answer) -> Response:
     given = answer.get_header("Retry-After") or ""
-    return Response(answer.status, answer.read(), float(given) if given.isdecimal() else None)
+    pause = float(given) if given.isdecimal() else None
+    return Response(answer.status, answer.read(), pause, answer.get_header("Location"))
 
 
 def _choose_pause(response: Response, planned: float | None) -> float | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 _LONGEST_LINE = 65536
 _MOST_HEADERS = 200
@@ -24,6 +24,10 @@ class BadAnswer(Exception):
 
 class ConnectionEnded(BadAnswer):
     """The other side closed the connection before it answered."""
+
+
+Via = Callable[[float], socket.socket]
+"""Makes the connection in another way than directly, within so many seconds; through a proxy for example."""
 
 
 class Answer:
@@ -111,11 +115,8 @@ class Answer:
 class Connection:
     """To one server, open until it is closed. Everything raises `OSError` or `BadAnswer`."""
 
-    def __init__(self, scheme: str, host: str, port: int, seconds: float) -> None:
-        # As bytes: the resolver would otherwise load a codec for international names to look at plain ones.
-        name = host.encode("ascii" if host.isascii() else "idna")
-        self._socket = socket.create_connection((name, port), seconds)  # type: ignore[arg-type]  # it takes bytes
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    def __init__(self, scheme: str, host: str, port: int, seconds: float, via: Via | None = None) -> None:
+        self._socket = via(seconds) if via is not None else dial(host, port, seconds)
         if scheme == "https":
             self._socket = _secure(self._socket, host)
         self._file = self._socket.makefile("rb")
@@ -157,6 +158,14 @@ class Connection:
         self.is_open = False
         self._file.close()
         self._socket.close()
+
+
+def dial(host: str, port: int, seconds: float) -> socket.socket:
+    # As bytes: the resolver would otherwise load a codec for international names to look at plain ones.
+    name = host.encode("ascii" if host.isascii() else "idna")
+    connection = socket.create_connection((name, port), seconds)  # type: ignore[arg-type]  # it takes bytes
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connection
 
 
 def _secure(plain: socket.socket, host: str) -> socket.socket:

@@ -8,7 +8,8 @@ from urllib.parse import quote
 
 from gpudev import __version__
 from gpudev.client.errors import ServerFailed, Unreachable, error_of
-from gpudev.client.http import Http
+from gpudev.client.http import Http, Request
+from gpudev.client.redirects import MOST_HOPS, REDIRECTS, find_target, too_many
 from gpudev.client.relay import Relay
 from gpudev.client.session import UNAUTHENTICATED, Client
 from gpudev.client.ssh import check_proxy_url
@@ -36,10 +37,10 @@ def open_tunnel(client: Client, proxy_url: str, reservation: str, rank: int) -> 
     """As the user of this client; logs in once more if the key has ended."""
     proxy = Http(check_proxy_url(proxy_url, client.target.api_url))
     path = f"{proxy.prefix}{tunnel_path(quote(reservation, safe=''), rank)}"
-    refusal = _ask(proxy, path, client.authorisation())
+    refusal = _follow(proxy, path, client.authorisation())
     if isinstance(refusal, _Refusal) and refusal.status == UNAUTHENTICATED:
         client.log_in()
-        refusal = _ask(proxy, path, client.authorisation())
+        refusal = _follow(proxy, path, client.authorisation())
     if isinstance(refusal, _Refusal):
         raise error_of(refusal.status, refusal.body)
     return refusal
@@ -49,6 +50,16 @@ def open_tunnel(client: Client, proxy_url: str, reservation: str, rank: int) -> 
 class _Refusal:
     status: int
     body: bytes
+    location: str | None = None
+
+
+def _follow(proxy: Http, path: str, authorisation: str) -> Tunnel | _Refusal:
+    for _ in range(MOST_HOPS + 1):
+        answer = _ask(proxy, path, authorisation)
+        if isinstance(answer, Tunnel) or answer.status not in REDIRECTS or answer.location is None:
+            return answer
+        path = find_target(proxy.address_of(Request("GET", path, is_whole=True)), answer.location)
+    raise too_many(proxy.address_of(Request("GET", path, is_whole=True)))
 
 
 def _ask(proxy: Http, path: str, authorisation: str) -> Tunnel | _Refusal:
@@ -60,7 +71,8 @@ def _ask(proxy: Http, path: str, authorisation: str) -> Tunnel | _Refusal:
             connection.sendall(upgrade.request(path, headers))
             head, rest = _read_head(connection)
             if head.status != SWITCHING_PROTOCOLS:
-                refusal = _Refusal(head.status, _read_refusal(connection, head, rest))
+                body = _read_refusal(connection, head, rest)
+                refusal = _Refusal(head.status, body, head.headers.get("location"))
                 connection.close()
                 return refusal
         upgrade.check(head.headers)

@@ -139,7 +139,12 @@ class Finding:
 
 def tidy(text: str) -> str:
     """What somebody sent, as the log takes it: one line that can be stored and printed anywhere."""
-    return "".join(character if character.isprintable() else "?" for character in text[:MAX_TEXT])
+    return make_printable(text[:MAX_TEXT])
+
+
+def make_printable(text: str) -> str:
+    """One line without anything that a terminal would act on."""
+    return "".join(character if character.isprintable() else "?" for character in text)
 
 
 def digest_of(record: AuditRecord) -> bytes:

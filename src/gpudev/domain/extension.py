@@ -6,6 +6,7 @@ reservation to the longest length there is, counted from its activation.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -32,43 +33,38 @@ def extension_of(hours: float) -> timedelta:
     return length
 
 
-def find_allowance(reservation: Reservation, policy: TimePolicy) -> timedelta | None:
-    """The longest extension that is left; None for what is not active."""
-    start, end = reservation.launched_at, reservation.expires_at
-    if reservation.status is not Status.ACTIVE or start is None or end is None:
+def find_allowance(
+    reservation: Reservation, policy: TimePolicy, stays_until: datetime | None = None
+) -> timedelta | None:
+    """The longest extension that is left; None for what is not active.
+
+    `stays_until` is when its GPUs are promised to somebody else, if they are: the one computation behind what
+    is granted, what is refused and what is said to be left.
+    """
+    end = reservation.expires_at
+    longest = _find_longest(reservation, policy)
+    if longest is None or end is None:
         return None
-    return max(timedelta(), start + policy.longest - end)
+    return longest if stays_until is None else min(longest, max(timedelta(), stays_until - end))
 
 
-def extend(reservation: Reservation, length: timedelta, policy: TimePolicy) -> Reservation:
+def extend(
+    reservation: Reservation, length: timedelta, policy: TimePolicy, stays_until: datetime | None = None
+) -> Reservation:
     """With a later end, of which nobody has been warned yet. Refused if it is not active or too long."""
-    left = find_allowance(reservation, policy)
+    left = find_allowance(reservation, policy, stays_until)
     if left is None or reservation.expires_at is None:
         raise Conflict(
             f"Reservation {reservation.id8} is {reservation.status}; only an active one can be extended.",
             hint="Yours are listed by: gpu-dev list",
             code="not_active",
         )
+    if length > left and stays_until is not None and left != _find_longest(reservation, policy):
+        raise _promised(reservation, left, stays_until)
     if length > left:
         raise _too_long(reservation, left, policy)
     return replace(
         reservation, expires_at=reservation.expires_at + length, warned_minutes=None, extension_error=""
-    )
-
-
-def check_promises(after: Reservation, extended_by: timedelta, stays_until: datetime | None) -> None:
-    """Refuse an extension into time that others were promised, with the longest that is left."""
-    end = after.expires_at
-    if end is None or stays_until is None or end <= stays_until:
-        return
-    left = max(timedelta(), stays_until - (end - extended_by))
-    raise Conflict(
-        f"Reservation {after.id8} can be extended by {in_words(left)} at most: "
-        f"its GPUs are promised to somebody from {stays_until:%Y-%m-%d %H:%M} UTC on.",
-        hint=f"For example: gpu-dev extend {after.id8} {_as_typed(left)}"
-        if left >= _MINUTE
-        else "Reserve again, and see before when that would start: gpu-dev reserve --dry-run",
-        code="promised_to_others",
     )
 
 
@@ -80,10 +76,33 @@ def in_words(length: timedelta) -> str:
     return " ".join(words) or "less than a minute"
 
 
+def _find_longest(reservation: Reservation, policy: TimePolicy) -> timedelta | None:
+    """By the longest length of a reservation alone."""
+    start, end = reservation.launched_at, reservation.expires_at
+    if reservation.status is not Status.ACTIVE or start is None or end is None:
+        return None
+    return max(timedelta(), start + policy.longest - end)
+
+
+def tell_how_to_extend(reservation: Reservation, hours: str = "HOURS") -> str:
+    """A command that clients of version 0.3 know as well as ours."""
+    return f"gpu-dev edit {reservation.id8} --extend {hours}"
+
+
 def _as_typed(length: timedelta) -> str:
-    """`26h`, `1h30m`, `45m`: as the command takes it."""
-    hours, minutes = divmod(length // _MINUTE, 60)
-    return f"{f'{hours}h' * bool(hours)}{f'{minutes}m' * bool(minutes)}"
+    """`26`, `1.5`, `0.75`: hours as every client takes them, never more than there are."""
+    return f"{math.floor(length / timedelta(hours=1) * 100) / 100:g}"
+
+
+def _promised(reservation: Reservation, left: timedelta, stays_until: datetime) -> Conflict:
+    return Conflict(
+        f"Reservation {reservation.id8} can be extended by {in_words(left)} at most: "
+        f"its GPUs are promised to somebody from {stays_until:%Y-%m-%d %H:%M} UTC on.",
+        hint=f"For example: {tell_how_to_extend(reservation, _as_typed(left))}"
+        if left >= _MINUTE
+        else "Reserve again, and see before when that would start: gpu-dev reserve --dry-run",
+        code="promised_to_others",
+    )
 
 
 def _too_long(reservation: Reservation, left: timedelta, policy: TimePolicy) -> Invalid:
@@ -97,6 +116,6 @@ def _too_long(reservation: Reservation, left: timedelta, policy: TimePolicy) -> 
     return Invalid(
         f"Reservation {reservation.id8} can be extended by {in_words(left)} at most: "
         f"{most} in all, counted from its start, is the longest.",
-        hint=f"For example: gpu-dev extend {reservation.id8} {_as_typed(left)}",
+        hint=f"For example: {tell_how_to_extend(reservation, _as_typed(left))}",
         code="extension_too_long",
     )

@@ -7,9 +7,11 @@ alone, so that any process can bring them about and nobody has to remember which
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
+from gpudev.domain.audit import make_printable
+from gpudev.domain.extension import tell_how_to_extend
 from gpudev.domain.reservation import Reservation
 
 NOTICE_FILE = re.compile(
@@ -37,7 +39,7 @@ def list_notices(reservation: Reservation) -> tuple[Notice, ...]:
         _drain_notice(reservation),
         _oom_notice(reservation),
     )
-    return tuple(notice for notice in found if notice is not None)
+    return tuple(replace(notice, text=make_printable(notice.text)) for notice in found if notice is not None)
 
 
 def tell_of_end(reservation: Reservation, minutes: int) -> str:
@@ -45,7 +47,7 @@ def tell_of_end(reservation: Reservation, minutes: int) -> str:
     more = (
         "Its node is being taken out of service, so it cannot be extended."
         if reservation.drain_warning
-        else f"For more time: gpu-dev extend {reservation.id8} HOURS"
+        else f"For more time: {tell_how_to_extend(reservation)}"
     )
     return (
         f"Reservation {reservation.name} ({reservation.id8}) ends in {minutes} minutes, "

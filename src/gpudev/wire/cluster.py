@@ -20,7 +20,7 @@ class TypeAvailability:
     in_use: int
     """Those that are lent."""
     queued: int
-    """Requests that wait for this type."""
+    """GPUs that waiting requests want; for the CPU types, places."""
     max_per_node: int
     """GPUs of one node."""
     max_reservable: int

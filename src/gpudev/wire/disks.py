@@ -122,8 +122,8 @@ class DiskContent:
     """The disk."""
     content: str
     """A line for each file: size in bytes, date, path."""
-    message: str
-    """Of when it is, or why there is none."""
+    message: str | None = None
+    """Why there is no content; left out where there is some."""
     snapshot_date: datetime | None = None
     """When the snapshot was made that it is of."""
 
@@ -159,7 +159,7 @@ class DiskOperationDetail:
     action: str
     """create, clone, grow, rename, delete or restore."""
     status: str
-    """requested, done or failed."""
+    """requested, completed or failed."""
     is_deleted: bool
     """Whether the disk is deleted."""
     created_at: datetime

@@ -75,12 +75,13 @@ class SubmitRequest03:
     `GPU_TYPE`, `GPU_COUNT`; `RESERVATION_ID`: a UUID that becomes the id; `GITHUB_USER`: whose keys may log
     in; `POD_NAME`: the name, changed as far as it must be; `JUPYTER_ENABLED`, `RECREATE_ENV` and
     `PRESERVE_ENTRYPOINT`: `"true"`; `USER_ID` is not looked at. All others go to the dev server. A body is
-    of this form if it has no `gpu_type` and `GPU_TYPE` is in `env_vars`.
+    of this form if it has neither `gpu_type` nor `gpu_count`. Without `GPU_TYPE` it asks for an a100, without
+    `GPU_COUNT` for one GPU.
     """
 
     duration_hours: float
     """For how long, counted from the moment the dev server answers: 5 minutes to 24 hours."""
-    env_vars: dict[EnvironmentName, EnvironmentValue]
+    env_vars: dict[EnvironmentName, EnvironmentValue] = field(default_factory=dict)
     """What is asked for, and the environment of the dev server."""
     image: Image | None = None
     """`pytorch/pytorch:2.1.0-cuda12.1-cudnn8-runtime` means the standard one; others are refused so far."""
@@ -88,6 +89,10 @@ class SubmitRequest03:
     """Not looked at: it follows from the GPU type."""
     disk_name: Name | None = None
     """The disk that becomes the home, made if there is none of that name; `none` for none."""
+    disk_size_gb: int | None = None
+    """Size of a disk that is made for this, 10 to 10000 GB. Left out: 100."""
+    command: Annotated[str, Text(32_768, has_lines=True)] | None = None
+    """Run this once after the start. Not supported yet."""
 
 
 @message

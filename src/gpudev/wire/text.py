@@ -91,12 +91,13 @@ def is_hidden(character: str) -> bool:
 
 def has_hidden(text: str, allowed: str = "") -> bool:
     # Nearly all text is printable in the sense of Python, too, which is quick to find out.
-    return not text.isprintable() and any(is_hidden(each) and each not in allowed for each in text)
+    rest = text.translate(dict.fromkeys(map(ord, allowed))) if allowed else text
+    return not rest.isprintable() and any(map(is_hidden, rest))
 
 
 def escape_hidden(text: str, allowed: str = "") -> str:
     r"""Each hidden character as Python writes it, `\x1b` for example, so that nothing acts on it."""
-    if text.isprintable():
+    if not has_hidden(text, allowed):
         return text
     return "".join(_escape(each) if is_hidden(each) and each not in allowed else each for each in text)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 VERSION_HEADER = "X-GPU-Dev-Version"
+CLIENT_HEADER = "X-GPU-Dev-Client"
+"""By which a client tells its own."""
 OLDEST_CLIENT_HEADER = "X-GPU-Dev-Oldest-Client"
 
 OLDEST_CLIENT = "0.4.0"

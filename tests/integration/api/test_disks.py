@@ -124,7 +124,8 @@ def test_a_second_reservation_of_a_disk_is_refused_with_the_choices(somebody: Pe
     job = somebody.submit(disk_name="work").json["job_id"]
     refused = somebody.submit(disk_name="work")
     assert (refused.status, refused.json["code"]) == (409, "disk_in_use")
-    assert refused.json["detail"] == f'Disk "work" is attached to reservation {job[:8]}.'
+    sentence = f'Disk "work" is attached to reservation {job[:8]}.'
+    assert refused.json["detail"] == f"{sentence} {refused.json['hint']}"
     for choice in ("--disk NEW_NAME", "--disk none", f"gpu-dev cancel {job[:8]}"):
         assert choice in refused.json["hint"]
 

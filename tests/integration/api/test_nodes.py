@@ -93,7 +93,8 @@ def test_an_empty_node_is_drained_at_once(grace: Person) -> None:
 def test_an_unknown_node_is_answered_with_those_there_are(grace: Person) -> None:
     for verb, body in (("drain", {}), ("undrain", None)):
         answer = grace.call("POST", f"/v1/admin/nodes/t4-9/{verb}", body)
-        assert (answer.status, answer.json["detail"]) == (404, 'There is no node "t4-9".')
+        assert answer.status == 404
+        assert answer.json["detail"] == f'There is no node "t4-9". {answer.json["hint"]}'
         assert answer.json["hint"] == "Nodes: t4-0, t4-1."
 
 

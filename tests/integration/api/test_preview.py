@@ -84,8 +84,10 @@ def test_an_extension_into_promised_time_is_refused_with_the_longest_that_is_lef
     running = asyncio.run(activate())
     refused = eve.call("POST", f"/v1/jobs/{running.id}/extend", {"extension_hours": 40})
     assert (refused.status, refused.json["code"]) == (409, "promised_to_others")
-    assert f"gpu-dev extend {running.id8} " in refused.json["hint"]
-    assert eve.call("POST", f"/v1/jobs/{running.id}/extend", {"extension_hours": 1}).status == 200
+    assert f"gpu-dev edit {running.id8} --extend " in refused.json["hint"]
+    granted = eve.call("POST", f"/v1/jobs/{running.id}/extend", {"extension_hours": 1})
+    assert granted.status == 200
+    assert "46 hours more" not in granted.json["message"]
 
 
 def test_accuracy_is_empty_before_anybody_has_started(ada: Person) -> None:

@@ -57,4 +57,4 @@ def test_the_same_request_with_another_image_is_another_request(ada: Person) -> 
 
 
 def test_what_nobody_can_do_yet_is_still_refused(ada: Person) -> None:
-    assert ada.submit(image=IMAGE, command="x").json["detail"] == "Not supported yet: command."
+    assert ada.submit(image=IMAGE, command="x").json["detail"] == "Not supported yet: command. Leave it out."

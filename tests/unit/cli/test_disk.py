@@ -86,10 +86,18 @@ def test_what_failed_is_told(api: FakeApi, gpu_dev: GpuDev) -> None:
 
 
 def test_files_are_listed(api: FakeApi, gpu_dev: GpuDev) -> None:
-    answer = {"disk_name": "work", "content": "12 notes.txt", "message": "As of noon.", "snapshot_date": AT}
+    answer = {"disk_name": "work", "content": "12 notes.txt", "snapshot_date": AT}
     api.on("GET", "/v1/disks/work/content", Reply(body=answer))
     seen = gpu_dev("disk", "list-content", "work")
-    assert (seen.out, seen.err) == ("12 notes.txt\n", "As of noon.\n")
+    assert seen.out == "12 notes.txt\n"
+    assert seen.err.startswith("Files on the snapshot of ")
+
+
+def test_why_there_are_no_files_is_told(api: FakeApi, gpu_dev: GpuDev) -> None:
+    answer = {"disk_name": "work", "content": "", "message": "No snapshot yet."}
+    api.on("GET", "/v1/disks/work/content", Reply(body=answer))
+    seen = gpu_dev("disk", "list-content", "work")
+    assert (seen.out, seen.err) == ("", "No snapshot yet.\n")
 
 
 def test_a_rename_says_what_is_still_to_be_done(api: FakeApi, gpu_dev: GpuDev) -> None:

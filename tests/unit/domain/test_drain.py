@@ -107,9 +107,9 @@ class TestWords:
         assert list_notices(on("t4-0")) == ()
 
     def test_a_warning_of_the_end_does_not_offer_what_would_be_refused(self) -> None:
-        assert "gpu-dev extend" in tell_of_end(on("t4-0"), 30)
+        assert "gpu-dev edit" in tell_of_end(on("t4-0"), 30)
         leaving = tell_of_end(replace(on("t4-0"), drain_warning="Node t4-0 leaves."), 30)
-        assert "gpu-dev extend" not in leaving
+        assert "--extend" not in leaving
         assert "cannot be extended" in leaving
 
 

@@ -36,7 +36,7 @@ def test_too_long_is_refused_with_the_longest_that_is_left(length: timedelta) ->
     with pytest.raises(Invalid, match="by 24 hours at most") as refused:
         extend(ACTIVE, length, POLICY)
     assert refused.value.code == "extension_too_long"
-    assert refused.value.hint == f"For example: gpu-dev extend {ACTIVE.id8} 24h"
+    assert refused.value.hint == f"For example: gpu-dev edit {ACTIVE.id8} --extend 24"
 
 
 @pytest.mark.parametrize("status", sorted(set(Status) - {Status.ACTIVE}), ids=str)

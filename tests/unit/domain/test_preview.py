@@ -11,7 +11,7 @@ from gpudev.domain.booking import check_booking, check_start
 from gpudev.domain.capacity import NodeRoom
 from gpudev.domain.errors import Conflict, Invalid
 from gpudev.domain.eta import ANY_LENGTH, Habits, WaitRatios
-from gpudev.domain.extension import check_promises
+from gpudev.domain.extension import extend, find_allowance
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName
 from gpudev.domain.plans.promises import Situation
@@ -109,15 +109,24 @@ class TestExtensions:
         assert until == NOW + 65 * MINUTE - POLICY.grace
 
     def test_extension_into_promised_time_is_refused_with_the_longest_that_is_left(self) -> None:
-        extended = holder(4, 3 * HOUR)
-        check_promises(extended, 2 * HOUR, None)
-        check_promises(extended, 2 * HOUR, NOW + 3 * HOUR)
+        running = replace(holder(4, HOUR), launched_at=NOW)
+        assert extend(running, 2 * HOUR, POLICY, None).expires_at == NOW + 3 * HOUR
+        assert extend(running, 2 * HOUR, POLICY, NOW + 3 * HOUR).expires_at == NOW + 3 * HOUR
         with pytest.raises(Conflict, match="1 hour 30 minutes at most") as refused:
-            check_promises(extended, 2 * HOUR, NOW + 2.5 * HOUR)
-        assert refused.value.hint == "For example: gpu-dev extend 00000009 1h30m"
+            extend(running, 2 * HOUR, POLICY, NOW + 2.5 * HOUR)
+        assert refused.value.hint == "For example: gpu-dev edit 00000009 --extend 1.5"
         with pytest.raises(Conflict, match="less than a minute") as refused:
-            check_promises(extended, 2 * HOUR, NOW + HOUR)
+            extend(running, 2 * HOUR, POLICY, NOW + HOUR)
         assert "--dry-run" in refused.value.hint
+
+    def test_what_is_left_is_the_same_whether_asked_for_too_much_or_told_beforehand(self) -> None:
+        running = replace(holder(4, HOUR), launched_at=NOW)
+        until = NOW + HOUR + MINUTE
+        assert find_allowance(running, POLICY, until) == MINUTE
+        assert find_allowance(running, POLICY, NOW + 1000 * HOUR) == find_allowance(running, POLICY)
+        for length in (HOUR, 1000 * HOUR):
+            with pytest.raises(Conflict, match="1 minute at most"):
+                extend(running, length, POLICY, until)
 
 
 class TestBookings:

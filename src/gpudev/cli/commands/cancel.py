@@ -10,7 +10,7 @@ import click
 from gpudev.cli.completing import complete_with
 from gpudev.cli.errors import INTERRUPTED
 from gpudev.cli.examples import examples
-from gpudev.cli.output import Output, json_option, pass_output, put, say
+from gpudev.cli.output import Output, confirm, json_option, pass_output, put, say
 from gpudev.cli.screen import can_ask
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _confirm(jobs: Sequence[JobDetail]) -> bool:
 
     say(format_list(jobs, read_now()))
     question = "Cancel it?" if len(jobs) == 1 else f"Cancel these {len(jobs)}?"
-    return click.confirm(question, err=True)
+    return confirm(question)
 
 
 def _cancel(client: Client, jobs: Sequence[JobDetail], *, wait: bool) -> Sequence[JobDetail]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gpudev.cli.completing import complete_with
-from gpudev.cli.output import Output, format_options, json_option, pass_output, put, say
+from gpudev.cli.output import Output, confirm, format_options, json_option, pass_output, put, say
 from gpudev.cli.screen import can_ask, can_draw, find_width
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ def delete(context: click.Context, output: Output, name: str, *, yes: bool, no_w
     """Delete a disk. For 30 days it can be restored."""
     from gpudev.client import session
 
-    if not yes and can_ask() and not click.confirm(f'Delete disk "{name}"?', err=True):
+    if not yes and can_ask() and not confirm(f'Delete disk "{name}"?'):
         say("Nothing was deleted.")
         context.exit(1)
     with session.connect() as client:
@@ -161,7 +161,12 @@ def list_content(output: Output, name: str) -> None:
     if output.as_json:
         put(format_json(answer))
         return
-    say(answer.message)
+    if answer.message:
+        say(answer.message)
+    elif answer.snapshot_date:
+        from gpudev.cli.render.times import format_moment, read_now
+
+        say(f"Files on the snapshot of {format_moment(answer.snapshot_date, read_now())}:")
     if answer.content:
         put(answer.content)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpudev.cli.output import put, say
+from gpudev.cli.output import confirm, put, say
 from gpudev.cli.spelling import spell
 from gpudev.client.errors import ClientError, LoginFailed, ServerFailed, TimedOut, Unreachable, Usage
 
@@ -101,6 +101,6 @@ def _ask(count: int) -> None:
     what = f"{count} reservation{'s are' if count != 1 else ' is'} live and will be ended."
     if not sys.stdin.isatty():
         raise Usage(what, hint="Say so with --yes, or leave the servers running with --keep-servers.")
-    if not click.confirm(f"{what} Go on?"):
+    if not confirm(f"{what} Go on?"):
         say("Nothing was ended.")
         raise click.Abort

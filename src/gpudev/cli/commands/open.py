@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gpudev.cli.completing import complete_with
-from gpudev.cli.output import say
+from gpudev.cli.output import confirm, say
 from gpudev.cli.screen import can_ask
 from gpudev.client.editors import NAMES
 
@@ -58,7 +58,7 @@ def _check_included(surroundings: Surroundings) -> None:
         return
     files = " and ".join(str(file) for file in list_files(surroundings))
     line = include_line(surroundings)
-    if can_ask() and click.confirm(f'Add the line "{line}" to {files}?', default=True, err=True):
+    if can_ask() and confirm(f'Add the line "{line}" to {files}?', default=True):
         include(surroundings)
         return
     raise ClientError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from gpudev.cli.output import put
+from gpudev.cli.output import put, say
 
 
 @click.group("server")
@@ -67,7 +67,7 @@ def availability(context: click.Context) -> None:
     try:
         looked = run_availability()
     except Failure as error:
-        click.echo(f"Error: {error.message}", err=True)
+        say(f"Error: {error.message}")
         context.exit(1)
     put(f"looked at {', '.join(looked.gpu_types)}")
     put(looked.disks)

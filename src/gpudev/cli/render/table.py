@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gpudev.wire.text import escape_hidden
+
 _GAP = 2
 _INDENT = "    "
 
@@ -19,7 +21,8 @@ def format_table(
     width: int | None = None,
 ) -> str:
     """`right` are the columns whose cells are numbers and stand at the right edge."""
-    lines = [header, *rows]
+    # A line break in a cell would look like another row.
+    lines = [[escape_hidden(cell) for cell in line] for line in (header, *rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(header))]
     bands = _split(widths, width)
     return "\n".join(text for line in lines for text in _format_line(line, widths, right, bands))

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import click
 
 from gpudev.cli.durations import parse_hours
-from gpudev.cli.output import say
+from gpudev.cli.output import confirm, escape, say
 from gpudev.cli.screen import can_draw
 from gpudev.cli.terminal.canvas import Canvas
 from gpudev.cli.terminal.keys import Key, reading_keys
@@ -32,11 +32,11 @@ def ask_several(question: str, options: Sequence[str], *, header: str = "") -> t
 
 
 def ask_yes(question: str, *, default: bool = False) -> bool:
-    return click.confirm(question, default=default, err=True)
+    return confirm(question, default=default)
 
 
 def ask_text(question: str, default: str | None = None) -> str:
-    answer: str = click.prompt(question, default=default, err=True)
+    answer: str = click.prompt(escape(question), default=default, err=True)
     return answer
 
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 import math
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TextIO
 
+from gpudev.cli.output import escape
 from gpudev.cli.terminal.lines import Line, fit, paint
 
 _HIDE, _SHOW = "\x1b[?25l", "\x1b[?25h"
@@ -31,8 +33,8 @@ class Canvas:
     def draw(self, lines: Sequence[Line], *, above: Sequence[str] = ()) -> None:
         """These lines instead of the last ones, and above them what stays."""
         width = self._width()
-        told = "".join(f"{line}\n" for line in above)
-        rows = [(text, line.look) for line in lines for text in fit(line, width - 1)]
+        told = "".join(f"{escape(line)}\n" for line in above)
+        rows = [(text, line.look) for line in map(_printable, lines) for text in fit(line, width - 1)]
         shown = "".join(f"{paint(text, look)}\n" for text, look in rows)
         back = self._back(width)
         # Noted first: whoever sees it may press Ctrl-C before the next line of ours.
@@ -52,3 +54,7 @@ class Canvas:
     def _write(self, text: str) -> None:
         self._stream.write(text)
         self._stream.flush()
+
+
+def _printable(line: Line) -> Line:
+    return replace(line, text=escape(line.text))

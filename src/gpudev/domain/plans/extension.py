@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from gpudev.domain.drain import Drain, check_stays
 from gpudev.domain.errors import Rejected
 from gpudev.domain.expiry import TimePolicy
-from gpudev.domain.extension import extend, find_allowance, in_words
+from gpudev.domain.extension import extend, in_words
 from gpudev.domain.operations import Operation, OperationOutcome, OperationStatus
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.reservation import Event, EventKind, Reservation
@@ -27,11 +27,8 @@ def plan_extension(
         check_stays(reservation, drains)
     except Rejected as refusal:
         return _refusal(reservation, asked, refusal.message, now)
-    left = find_allowance(after, policy) or timedelta()
-    message = (
-        f"Extended by {in_words(length)}: it ends at {after.expires_at:%Y-%m-%d %H:%M:%S} UTC. "
-        f"It can be extended by {in_words(left)} more."
-    )
+    # How much is left depends on what others are promised, which is known where an extension is asked for.
+    message = f"Extended by {in_words(length)}: it ends at {after.expires_at:%Y-%m-%d %H:%M:%S} UTC."
     outcome = OperationOutcome(asked.operation_id, OperationStatus.DONE)
     return Record(reservation, after, Event(EventKind.EXTENDED, message, now), (outcome,))
 

@@ -25,7 +25,7 @@ from gpudev.domain.volume import ObservedSnapshot, SnapshotPhase, SnapshotSpec, 
 def plan_in_use(seen: DiskObservation) -> DiskPlan:
     if seen.is_wanted:
         return ()
-    after = move(seen.disk, DiskState.RELEASING, released_at=seen.now)
+    after = move(seen.disk, DiskState.RELEASING, released_at=seen.now, last_used=seen.now)
     whose = id8(seen.disk.reservation_id) if seen.disk.reservation_id else "its reservation"
     return (seen.record(after, DiskEventKind.RELEASED, f"Reservation {whose} is over."),)
 

@@ -156,7 +156,7 @@ def test_a_disk_in_use_is_left_alone() -> None:
 def test_the_end_of_a_reservation_is_followed_by_a_snapshot() -> None:
     disk = make_disk(DiskState.IN_USE, is_dirty=True)
     released = only(plan_disk(observe(disk, holder=ENDED)), RecordDisk).after
-    assert released.state is DiskState.RELEASING
+    assert (released.state, released.last_used) == (DiskState.RELEASING, NOW)
     snapshotting = only(plan_disk(observe(released, holder=ENDED)), RecordDisk).after
     assert snapshotting.state is DiskState.SNAPSHOTTING
     spec = only(plan_disk(observe(snapshotting, holder=ENDED)), CreateSnapshot).spec

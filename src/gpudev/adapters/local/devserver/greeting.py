@@ -9,6 +9,7 @@ from gpudev.adapters.local.devserver.environment import Account, is_simulated
 from gpudev.adapters.local.record import Record
 from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.adapters.local.ssh_port import HOST
+from gpudev.domain.audit import make_printable
 from gpudev.domain.names import id8
 
 _WIDTH = 80
@@ -29,7 +30,7 @@ def compose_greeting(record: Record, account: Account, isolation: Isolation) -> 
         *([f"  Note       {spec.notice}"] if spec.notice else []),
     ]
     title = f"gpu-dev: {spec.reservation_name} ({id8(spec.reservation_id)}) of {spec.username}"
-    return "\n".join([title, *map(_fold, fields), ""])
+    return "\n".join([make_printable(title), *map(_fold, map(make_printable, fields)), ""])
 
 
 def _fold(field: str) -> str:

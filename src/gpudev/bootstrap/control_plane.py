@@ -193,6 +193,10 @@ def _complete(
     cluster = settings.cluster.model_copy(update={"kind": options.cluster or settings.cluster.kind})
     settings = replace(settings, database=database, cluster=cluster)
     if uses_kubernetes(settings):
+        # Late, as in `clusters`. What is wrong with it is told before anything is started.
+        from gpudev.adapters.kubernetes.client import read_kubeconfig  # noqa: PLC0415 - see above
+
+        read_kubeconfig(settings.kubernetes.kubeconfig)
         return replace(settings, local=settings.local.model_copy(update={"state_dir": state.path}))
     fleet = _absolute(options.fleet or settings.local.fleet or default_fleet_choice())
     load_fleet(fleet)

@@ -16,10 +16,10 @@ from typing import TypeVar
 
 from gpudev.client import aws, codec
 from gpudev.client.config import Surroundings, Target
-from gpudev.client.errors import LoginFailed, NotAllowed, Unreachable, error_of
+from gpudev.client.errors import ClientError, LoginFailed, NotAllowed, Unreachable, error_of
 from gpudev.client.http import Http, Request
 from gpudev.wire.cluster import LocalLoginRequest, LoginResponse
-from gpudev.wire.identity import GitHubChallenge, GitHubChallengeRequest
+from gpudev.wire.identity import GitHubChallenge, GitHubChallengeRequest, SignedLogin
 
 T = TypeVar("T")
 
@@ -33,12 +33,22 @@ def log_in(http: Http, target: Target, surroundings: Surroundings) -> LoginRespo
     if target.login_file is not None:
         proof = prove(_read_secret(target.login_file), http.authority, int(time.time()))
         return _send(LoginResponse, http, "/v1/auth/local-login", proof)
+    signed = _sign(http, target)
     try:
-        return _send(LoginResponse, http, AWS_LOGIN, aws.sign_login(http.host, target.aws))
+        return _send(LoginResponse, http, AWS_LOGIN, signed)
     except NotAllowed as error:
         if error.code not in WANTS_GITHUB:
             raise
     return _log_in_with_github(http, target, surroundings)
+
+
+def _sign(http: Http, target: Target) -> SignedLogin:
+    """Without credentials, the first thing to know is whether there is a server to log in to at all."""
+    try:
+        return aws.sign_login(http.host, target.aws)
+    except ClientError:
+        http.send(Request("GET", "/health"))
+        raise
 
 
 def _log_in_with_github(http: Http, target: Target, surroundings: Surroundings) -> LoginResponse:

@@ -118,6 +118,12 @@ def test_show(gpu_dev: GpuDev, api: FakeApi) -> None:
     assert json.loads(gpu_dev("show", "train", "--json").out) == codec.encode(ACTIVE)
 
 
+def test_show_prints_each_warning_once(gpu_dev: GpuDev, api: FakeApi) -> None:
+    warned = replace(A_JOB, warning="Jupyter is not started.")
+    api.on("GET", "/v1/jobs/train", Reply(body=codec.encode(warned)))
+    assert gpu_dev("show", "train").out.count("Jupyter is not started.") == 1
+
+
 @pytest.mark.parametrize("name", ["avail", "availability"])
 def test_avail_calls_simulated_gpus_simulated(gpu_dev: GpuDev, api: FakeApi, name: str) -> None:
     out = gpu_dev(name).out

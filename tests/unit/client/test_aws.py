@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,7 +14,7 @@ import pytest
 
 from gpudev.client.aws import find_sts, sign_login
 from gpudev.client.config import AwsPlace, find_target, read_surroundings
-from gpudev.client.errors import LoginFailed, NotAllowed
+from gpudev.client.errors import LoginFailed, NotAllowed, Unreachable
 from gpudev.client.session import connect
 from tests.support.fake_api import FakeApi, Reply, login_answer
 from tests.support.sigv4 import Key, Question, sign
@@ -122,3 +123,11 @@ def test_a_missing_botocore_is_said_to_be_missing(monkeypatch: pytest.MonkeyPatc
 def test_the_environment_says_which_sts_to_sign_for(environ: dict[str, str], url: str) -> None:
     here = read_surroundings({"HOME": "/nowhere", "GPU_DEV_API_URL": "https://gpu.example.org", **environ})
     assert find_sts(find_target(here).aws) == url
+
+
+def test_a_server_that_is_not_there_is_told_before_missing_credentials(home: Home) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        nobody = f"http://127.0.0.1:{probe.getsockname()[1]}"
+    here = replace(home.surroundings, api_url=nobody)
+    with connect(here) as client, pytest.raises(Unreachable, match="does not answer"):
+        client.list()

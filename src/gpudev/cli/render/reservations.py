@@ -57,7 +57,6 @@ def format_detail(job: JobDetail, now: Now, *, usage: str | None = None) -> str:
         ("Extension", job.extension_error),
         ("Memory", _format_oom(job, now)),
         ("Hint", job.hint),
-        ("Warning", job.warning),
         ("Connect", f"gpu-dev connect {id8(job.job_id)}" if job.status == "active" else None),
         ("Address", f"{job.node_ip} port {job.node_port}" if job.node_ip else None),
         *((f"Node {node.rank}", _format_node(job, node)) for node in job.nodes or ()),

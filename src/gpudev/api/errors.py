@@ -147,11 +147,11 @@ class ErrorBoundary:
             if scope["type"] != "http" or has_begun:
                 raise
             _log.exception("request_failed", method=scope["method"], path=scope["path"])
-            await json_response(_DEFECT, 500)(scope, receive, send)
+            is_ours = any(name == _CLIENT_HEADER for name, _ in scope["headers"])
+            await answer_of(_DEFECT, shows_hint=is_ours)(scope, receive, send)
 
 
-_DEFECT = ErrorBody(
-    detail="The server made an error.",
-    code=errors.Defect.default_code,
-    hint="Try again; if it stays, tell your operator the time.",
+_DEFECT = errors.Defect(
+    "The server made an error.", hint="Try again; if it stays, tell your operator the time."
 )
+_CLIENT_HEADER = CLIENT_HEADER.lower().encode()

@@ -106,6 +106,11 @@ class TestWords:
         assert NOTICE_FILE.fullmatch(notice.file_name)
         assert list_notices(on("t4-0")) == ()
 
+    def test_nothing_in_a_notice_acts_on_a_terminal(self) -> None:
+        """It is written to every terminal of the server, whatever somebody has called something."""
+        [notice] = list_notices(replace(on("t4-0"), drain_warning="Why: \x1b[2J\u202e\n\x9b"))
+        assert notice.text == "Why: ?[2J???"
+
     def test_a_warning_of_the_end_does_not_offer_what_would_be_refused(self) -> None:
         assert "gpu-dev edit" in tell_of_end(on("t4-0"), 30)
         leaving = tell_of_end(replace(on("t4-0"), drain_warning="Node t4-0 leaves."), 30)

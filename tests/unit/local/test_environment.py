@@ -111,3 +111,10 @@ def test_the_greeting_of_a_member_names_the_others() -> None:
     assert "4 simulated a100 on a100-1" in greeting
     assert f"rank 1 of 2; ssh goes to {member.spec.name}\n" in greeting
     assert "Gang" not in compose_greeting(record_of(make_spec()), ACCOUNT, Isolation.BUBBLEWRAP)
+
+
+def test_nothing_in_a_greeting_acts_on_a_terminal() -> None:
+    spec = replace(make_spec(), reservation_name="x\x1b[2J", username="\u202eada", notice="a\x9bb\nc")
+    greeting = compose_greeting(record_of(spec), ACCOUNT, Isolation.NONE)
+    assert [line for line in greeting.splitlines() if not line.isprintable()] == []
+    assert greeting.startswith("gpu-dev: x?[2J ")

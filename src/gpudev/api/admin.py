@@ -10,6 +10,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
 from gpudev.api.context import App, Caller
 from gpudev.api.encoding import json_response
+from gpudev.api.moments import as_utc
 from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.app.admin import Anchor, Verification
 from gpudev.domain.audit import AuditAction, AuditRecord
@@ -180,4 +181,4 @@ def _parse_anchor(text: str) -> Anchor:
 def _with_zone(at: datetime | None) -> datetime | None:
     if at is not None and at.tzinfo is None:
         raise Invalid("A time needs a zone.", hint="Write it like 2026-03-01T12:00:00Z.", code="bad_time")
-    return at
+    return as_utc(at) if at is not None else None

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Depends, Query, Response
 from gpudev.api.admin import only_admins
 from gpudev.api.context import App, Caller
 from gpudev.api.encoding import json_response
+from gpudev.api.moments import as_utc
 from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.ports.reports import ReportKey
 from gpudev.wire.reports import UsageRow, UsageTable
@@ -46,4 +47,6 @@ async def report_usage(
 
 def _aware(moment: datetime | None) -> datetime | None:
     """A time without a zone is one of UTC."""
-    return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment
+    if moment is None:
+        return None
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else as_utc(moment)

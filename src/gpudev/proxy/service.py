@@ -32,6 +32,7 @@ from gpudev.wire.tunnel import ENDED, GOING_AWAY, IDLE, SUBPROTOCOL
 _log = structlog.get_logger(__name__)
 
 _PATH = re.compile(r"/v1/jobs/([^/]+)/ssh")
+_RANK = re.compile("[0-9]{1,4}")
 _HEALTH = "/health"
 _PING_SECONDS = 30.0
 _MOST_MESSAGES = 4
@@ -101,7 +102,7 @@ class SshProxy:
         parts = urlsplit(request.path)
         match = _PATH.fullmatch(parts.path)
         rank = parse_qs(parts.query).get("node", ["0"])[0]
-        if match is None or not rank.isdecimal():
+        if match is None or not _RANK.fullmatch(rank):
             raise NotFound("The SSH proxy knows /v1/jobs/{id}/ssh?node=N alone.")
         scheme, _, key = request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not key:

@@ -70,6 +70,7 @@ def test_what_is_not_there_is_refused(proxy: ProxyProcess, reserve: Reserve) -> 
     assert refusal(proxy, "%00", key) == (404, "not_found")
     assert refusal(proxy, reserve(), key, node="1") == (404, "not_found")
     assert refusal(proxy, reserve(), key, node="x") == (404, "not_found")
+    assert refusal(proxy, reserve(), key, node="1" * 5000) == (404, "not_found")
 
 
 def test_a_server_that_does_not_answer_ends_the_tunnel_with_words(

@@ -9,7 +9,6 @@ in one SQL statement, whose answer PostgreSQL itself has put into JSON: no rules
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 
 import orjson
@@ -20,8 +19,9 @@ from gpudev.adapters.postgres.pool import Database
 from gpudev.adapters.postgres.queries import parse_queries
 from gpudev.api.service import make_service
 from gpudev.app.login import hash_key
-from gpudev.bootstrap.api import listen, make_application, serve
+from gpudev.bootstrap.api import make_application
 from gpudev.bootstrap.foundation import begin, open_stores
+from gpudev.bootstrap.http_server import Listeners, listening, serve
 from gpudev.settings import Settings
 
 _SQL = parse_queries(Path(__file__).with_name("floors.sql").read_text(encoding="utf-8"))
@@ -66,18 +66,18 @@ def _json(body: bytes | str) -> Response:
     return Response(body, media_type="application/json")
 
 
-async def _serve(settings: Settings, listener: socket.socket) -> None:
+async def _serve(settings: Settings, listeners: Listeners) -> None:
     async with open_stores(settings) as stores:
         service = make_service(make_application(settings, stores))
         Floors(stores.database).add_to(service)
-        await serve(service, settings, listener)
+        await serve(service, settings, listeners)
 
 
 def main() -> None:
     settings = Settings()
     begin(settings)
-    with listen(settings) as listener:
-        uvloop.run(_serve(settings, listener))
+    with listening(settings) as listeners:
+        uvloop.run(_serve(settings, listeners))
 
 
 if __name__ == "__main__":

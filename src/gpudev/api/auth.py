@@ -43,7 +43,7 @@ class CredentialsLogin:
     """What belongs to a key that is valid for a while only."""
 
 
-@router.post("/local-login", response_model=LoginResponse, responses=problems(400, 401, 403, 404, 413, 429))
+@router.post("/local-login", response_model=LoginResponse, responses=problems(400, 401, 403, 404, 429))
 async def local_login(app: App, address: Address, body: LocalLoginRequest) -> Response:
     """Log in to a server on one's own machine, by proving that one can read its login file."""
     if app.local_login is None:
@@ -54,7 +54,7 @@ async def local_login(app: App, address: Address, body: LocalLoginRequest) -> Re
     return _answer(key, app.local_login.issue_key.ttl_hours)
 
 
-@router.post("/aws-login", response_model=LoginResponse, responses=problems(400, 401, 403, 404, 413, 429))
+@router.post("/aws-login", response_model=LoginResponse, responses=problems(400, 401, 403, 404, 429))
 async def aws_login(app: App, address: Address, body: SignedLogin | CredentialsLogin) -> Response:
     """Log in as whoever AWS says one is: by a signed request, or by the credentials themselves.
 
@@ -67,9 +67,7 @@ async def aws_login(app: App, address: Address, body: SignedLogin | CredentialsL
     return _answer(given.key, log_in.issue_key.ttl_hours, given)
 
 
-@router.post(
-    "/github-challenge", response_model=GitHubChallenge, responses=problems(400, 401, 403, 404, 413, 429)
-)
+@router.post("/github-challenge", response_model=GitHubChallenge, responses=problems(400, 401, 403, 404, 429))
 async def github_challenge(app: App, address: Address, body: GitHubChallengeRequest) -> Response:
     """Something to sign with an SSH key that one has published at GitHub, for the next `aws-login`."""
     log_in = _aws_login_of(app)

@@ -16,6 +16,9 @@ from gpudev.app import admit, caller
 from gpudev.app.application import Application
 from gpudev.domain.errors import Unauthenticated
 
+CONNECTION = "connection"
+"""Where the server puts what counts the request's connection, in the state of the request."""
+
 
 def application_of(request: Request) -> Application:
     """For the routes that are asked most: a dependency costs more than it looks."""
@@ -49,7 +52,11 @@ class _Door(HTTPBearer):
             raise Unauthenticated(
                 "This route needs an API key.", hint="Send it as: Authorization: Bearer <api key>"
             )
-        return application_of(request).admit.meet(key, await _address(request))
+        admit = application_of(request).admit
+        connection = request.scope.get("state", {}).get(CONNECTION)
+        if connection is None:
+            return admit.meet(key, await _address(request))
+        return admit.meet(key, await _address(request), connection.claim)
 
 
 Visitor = Annotated[

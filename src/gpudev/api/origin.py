@@ -18,7 +18,7 @@ def find_address(peer: str | None, forwarded_for: str | None, trusted: TrustedPr
     """
     address = _plain(peer) if peer else UNKNOWN
     hops = [hop.strip() for hop in (forwarded_for or "").split(",") if hop.strip()]
-    while hops and _is_trusted(address, trusted):
+    while hops and is_trusted(address, trusted):
         hop = hops.pop()
         if not _is_address(hop):
             break
@@ -31,7 +31,7 @@ def _plain(address: str) -> str:
     return address.removeprefix("::ffff:") if "." in address else address
 
 
-def _is_trusted(address: str, trusted: TrustedProxies) -> bool:
+def is_trusted(address: str, trusted: TrustedProxies) -> bool:
     return _is_address(address) and any(ipaddress.ip_address(address) in network for network in trusted)
 
 

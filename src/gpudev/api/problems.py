@@ -13,6 +13,7 @@ _DESCRIPTIONS = {
     401: "There is no API key, or it is unknown, expired or revoked.",
     403: "The caller may not do this, or is disabled.",
     404: "There is no such thing, or it is somebody else's.",
+    408: "The body did not arrive in time.",
     409: "It clashes with what exists.",
     410: "It is deleted.",
     413: "The body is too long.",
@@ -36,6 +37,6 @@ def problems(*statuses: int) -> Responses:
     }
 
 
-OF_EVERY_ROUTE = problems(400, 422, 500, 503)
+OF_EVERY_ROUTE = problems(400, 408, 413, 422, 500, 503)
 OF_EVERY_CALLER = OF_EVERY_ROUTE | problems(401, 403, 429)
 """What a route answers that wants an API key."""

@@ -30,7 +30,7 @@ from gpudev.api import (
     reports,
     submit,
 )
-from gpudev.api.body_limit import BodyLimit
+from gpudev.api.body_limit import BODY_SECONDS, BodyLimit
 from gpudev.api.documents import Documents
 from gpudev.app.application import Application
 from gpudev.telemetry import REQUESTS
@@ -38,7 +38,7 @@ from gpudev.telemetry import REQUESTS
 _log = structlog.get_logger(__name__)
 
 
-def make_service(application: Application) -> FastAPI:
+def make_service(application: Application, body_seconds: float = BODY_SECONDS) -> FastAPI:
     service = FastAPI(
         title="gpu-dev",
         version=__version__,
@@ -48,7 +48,7 @@ def make_service(application: Application) -> FastAPI:
     service.state.application = application
     service.state.documents = Documents(application)
     errors.install(service)
-    service.add_middleware(BodyLimit)
+    service.add_middleware(BodyLimit, seconds=body_seconds)
     service.add_middleware(Stopwatch)
     # All in one row, what is asked most first: a router within a router looks twice for each of its routes.
     modules = (

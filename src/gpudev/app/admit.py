@@ -6,6 +6,7 @@ asked for. Either way `check` has the last word.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from gpudev.app.caller import Caller
@@ -13,8 +14,13 @@ from gpudev.app.key_uses import KeyUses
 from gpudev.app.limits import Limiter, origin_of
 from gpudev.app.login import Authenticate, hash_key
 from gpudev.domain.errors import Unauthenticated
+from gpudev.domain.names import UserId
 from gpudev.ports.clock import Clock
 from gpudev.ports.users import ShownKey, User
+
+
+def _charge_nobody(_: UserId) -> None:
+    """For connections that somebody else counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +29,8 @@ class Visitor:
 
     key: ShownKey
     address: str
+    claim: Callable[[UserId], None] = _charge_nobody
+    """Called with the key's user once that is known: charges the connection to them, or raises."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +44,10 @@ class Admit:
     """For each origin. It stops nobody who has a good key, so that one bad neighbour locks no office out."""
     admins: frozenset[str]
 
-    def meet(self, api_key: str, address: str) -> Visitor:
+    def meet(self, api_key: str, address: str, claim: Callable[[UserId], None] = _charge_nobody) -> Visitor:
         key = ShownKey(hash_key(api_key), self.clock.now())
         self.requests.take(key.key_hash)
-        return Visitor(key, address)
+        return Visitor(key, address, claim)
 
     async def __call__(self, visitor: Visitor) -> Caller:
         key = visitor.key
@@ -52,6 +60,7 @@ class Admit:
         except Unauthenticated:
             self.wrong_keys.take(origin_of(visitor.address))
             raise
+        visitor.claim(accepted.user_id)
         self.key_uses.note(visitor.key.key_hash)
         return Caller(
             user_id=accepted.user_id,

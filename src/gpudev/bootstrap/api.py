@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import os
 import pwd
-import socket
 
-import uvicorn
 import uvloop
-from fastapi import FastAPI
 
 from gpudev.adapters.github.keys import GitHubKeys
-from gpudev.adapters.local.control_plane.readiness import tell_ready
 from gpudev.adapters.local.control_plane.state import StateFolder
 from gpudev.api.service import make_service
 from gpudev.app.admin import Admin
@@ -54,6 +49,7 @@ from gpudev.bootstrap.foundation import (
     read_sharing,
     uses_kubernetes,
 )
+from gpudev.bootstrap.http_server import Listeners, listening, serve
 from gpudev.bootstrap.metrics import serve_metrics
 from gpudev.bootstrap.reconciliation import make_reconciliation
 from gpudev.bootstrap.sandboxing import read_sandboxing
@@ -64,36 +60,18 @@ from gpudev.settings import Settings
 def run_api() -> None:
     settings = Settings()
     begin(settings)
-    with listen(settings) as listener:
+    with listening(settings) as listeners:
         if settings.api.workers > 1:
-            asyncio.run(run_workers(settings, listener))
+            asyncio.run(run_workers(settings, listeners))
         else:
-            uvloop.run(_serve_api(settings, listener))
+            uvloop.run(_serve_api(settings, listeners))
 
 
-async def _serve_api(settings: Settings, listener: socket.socket) -> None:
+async def _serve_api(settings: Settings, listeners: Listeners) -> None:
     async with open_stores(settings) as stores:
         serve_metrics(settings.api, settings.api.metrics_dir)
-        await serve(make_service(make_application(settings, stores)), settings, listener)
-
-
-async def serve(service: FastAPI, settings: Settings, listener: socket.socket) -> None:
-    """Answer until told to stop."""
-    config = uvicorn.Config(
-        service,
-        log_config=None,
-        access_log=False,
-        lifespan="on",
-        timeout_graceful_shutdown=2,
-        timeout_keep_alive=75,
-        # Whose word on a caller's address is taken is a setting of ours, see `api.origin`.
-        proxy_headers=False,
-    )
-    # All that was made until now stays; the garbage collector need not look at it again and again.
-    gc.freeze()
-    # The socket listens already, so a request that comes now waits for the server and is not refused.
-    tell_ready(settings.process.ready_fd)
-    await uvicorn.Server(config).serve(sockets=[listener])
+        service = make_service(make_application(settings, stores), settings.connections.body_seconds)
+        await serve(service, settings, listeners)
 
 
 def make_application(settings: Settings, stores: Stores) -> Application:
@@ -186,9 +164,3 @@ def _make_notices(settings: Settings) -> tuple[str, ...]:
     simulated = ", ".join(sorted(_find_simulated_types(settings)))
     notice = f"Simulated GPUs can be reserved and counted, not computed on: {simulated}."
     return (*([notice] if simulated else []), read_sandboxing(settings.local).sentence)
-
-
-def listen(settings: Settings) -> socket.socket:
-    if settings.api.socket_fd >= 0:
-        return socket.socket(fileno=settings.api.socket_fd)
-    return socket.create_server((settings.api.host, settings.api.port), backlog=2048)

@@ -1,6 +1,6 @@
 """Several processes of the API on one socket, kept running by a parent that serves the metrics alone.
 
-The parent holds the listening socket, so a connection that comes while a worker is started again waits for
+The parent holds the listening sockets, so a connection that comes while a worker is started again waits for
 it or goes to another. The workers share nothing but the database and the folder of their metrics.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from tempfile import TemporaryDirectory
 
 from gpudev.adapters.local.control_plane.readiness import tell_ready
 from gpudev.adapters.local.control_plane.supervisor import Program, Supervisor
+from gpudev.bootstrap.http_server import Listeners
 from gpudev.bootstrap.interruption import interrupted
 from gpudev.bootstrap.metrics import forget_process, serve_metrics
 from gpudev.settings import Settings
@@ -25,13 +25,13 @@ from gpudev.settings import Settings
 _MEMORY = Path("/dev/shm")  # noqa: S108 - the folder made there is private
 
 
-async def run_workers(settings: Settings, listener: socket.socket) -> None:
+async def run_workers(settings: Settings, listeners: Listeners) -> None:
     """Serve until interrupted. Ready once every worker is."""
     stop = interrupted()
     with _metrics_folder(settings.api.metrics_dir) as folder:
         workers = [
             Supervisor(program, bury=partial(forget_process, folder=folder))
-            for program in _make_programs(settings.api.workers, listener, folder)
+            for program in _make_programs(settings.api.workers, listeners, folder)
         ]
         try:
             await _serve(settings, workers, stop, folder)
@@ -53,19 +53,22 @@ async def _start_and_keep_running(settings: Settings, workers: list[Supervisor],
     await asyncio.gather(*(worker.keep_running() for worker in workers))
 
 
-def _make_programs(count: int, listener: socket.socket, folder: Path) -> Iterator[Program]:
-    host, port = listener.getsockname()[:2]
+def _make_programs(count: int, listeners: Listeners, folder: Path) -> Iterator[Program]:
+    host, port = listeners.network.getsockname()[:2]
     environment = {
         "GPU_DEV_API_WORKERS": "1",
         "GPU_DEV_API_HOST": host,
         "GPU_DEV_API_PORT": str(port),
-        "GPU_DEV_API_FD": str(listener.fileno()),
+        "GPU_DEV_API_FD": str(listeners.network.fileno()),
+        "GPU_DEV_API_UNIX_FD": str(listeners.local.fileno()) if listeners.local else "-1",
         "GPU_DEV_METRICS_PORT": "0",
         "PROMETHEUS_MULTIPROC_DIR": str(folder),
     }
     argv = [sys.executable, "-P", "-m", "gpudev.cli.main", "server", "api"]
     for number in range(1, count + 1):
-        yield Program(f"API worker {number}", argv, environment=environment, descriptors=(listener.fileno(),))
+        yield Program(
+            f"API worker {number}", argv, environment=environment, descriptors=listeners.descriptors
+        )
 
 
 @contextmanager

@@ -13,7 +13,13 @@ from gpudev.settings.access import AccessSettings, AwsSettings, GitHubSettings
 from gpudev.settings.clock import IdleSettings, NotifySettings, ReportSettings, TimeSettings
 from gpudev.settings.disks import DiskSettings
 from gpudev.settings.servers import ClusterSettings, KubernetesSettings, LocalSettings
-from gpudev.settings.service import ApiSettings, DatabaseSettings, ProcessSettings, SshProxySettings
+from gpudev.settings.service import (
+    ApiSettings,
+    ConnectionSettings,
+    DatabaseSettings,
+    ProcessSettings,
+    SshProxySettings,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +28,7 @@ class Settings:
 
     database: DatabaseSettings = field(default_factory=DatabaseSettings)
     api: ApiSettings = field(default_factory=ApiSettings)
+    connections: ConnectionSettings = field(default_factory=ConnectionSettings)
     aws: AwsSettings = field(default_factory=AwsSettings)
     github: GitHubSettings = field(default_factory=GitHubSettings)
     access: AccessSettings = field(default_factory=AccessSettings)
@@ -40,6 +47,7 @@ class Settings:
 GROUPS: tuple[type[BaseSettings], ...] = (
     DatabaseSettings,
     ApiSettings,
+    ConnectionSettings,
     AwsSettings,
     GitHubSettings,
     AccessSettings,

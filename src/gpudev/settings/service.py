@@ -54,6 +54,8 @@ class ApiSettings(BaseSettings):
     """Port to listen on."""
     socket_fd: int = Field(-1, validation_alias="GPU_DEV_API_FD")
     """Set by `gpu-dev up`: descriptor of a socket that listens already; replaces host and port."""
+    unix_socket_fd: int = Field(-1, validation_alias="GPU_DEV_API_UNIX_FD")
+    """Set by `gpu-dev up`: descriptor of a unix socket that listens already, for the owner's own commands."""
     workers: int = Field(1, validation_alias="GPU_DEV_API_WORKERS", ge=1, le=64)
     """How many processes serve the API on its one socket. Each opens database connections of its own."""
     metrics_port: int = Field(0, validation_alias="GPU_DEV_METRICS_PORT")
@@ -62,6 +64,28 @@ class ApiSettings(BaseSettings):
     """Folder in which processes share their metrics. Several workers make one of their own without it."""
     key_ttl_hours: int = Field(2, validation_alias="API_KEY_TTL_HOURS", ge=1, le=168)
     """How long an API key lives, in hours."""
+
+
+class ConnectionSettings(BaseSettings):
+    """Limits on connections and requests, in each process of the API and of the SSH proxy."""
+
+    model_config = CONFIG
+
+    total: int = Field(4096, validation_alias="GPU_DEV_CONNECTIONS", ge=1)
+    """Most open connections. Never more than half of the files that the process may have open."""
+    per_address: int = Field(256, validation_alias="GPU_DEV_CONNECTIONS_PER_ADDRESS", ge=1)
+    """Most connections of one address that have not shown a good key."""
+    per_user: int = Field(256, validation_alias="GPU_DEV_CONNECTIONS_PER_USER", ge=1)
+    """Most connections with good keys of one user."""
+    local: int = Field(256, validation_alias="GPU_DEV_CONNECTIONS_LOCAL", ge=1)
+    """Most connections on the unix socket of `gpu-dev up`, counted apart from all others."""
+    head_seconds: float = Field(10, validation_alias="GPU_DEV_HEADER_SECONDS", gt=0)
+    """A connection that has not sent the headers of a request within this time is closed."""
+    body_seconds: float = Field(30, validation_alias="GPU_DEV_BODY_SECONDS", gt=0)
+    """A request whose body has not arrived within this time is answered 408."""
+    request_seconds: float = Field(60, validation_alias="GPU_DEV_REQUEST_SECONDS", gt=0)
+    """A request without a good key that is not answered and read within this time is closed. With one, an
+    answer may take as long as it likes."""
 
 
 class SshProxySettings(BaseSettings):

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
+from gpudev.adapters.local.cgroups import open_cgroups
 from gpudev.adapters.local.logs import LocalLogs
 from gpudev.adapters.local.ssh_port import DEFAULT_PORTS, PortRange
 from gpudev.bootstrap.disks import open_volumes
@@ -79,6 +80,7 @@ async def _open_local(settings: Settings, stores: Stores) -> AsyncIterator[Clust
         fleet=read_fleet(settings),
         isolation=sandboxing.isolation,
         bubblewrap=sandboxing.program,
+        cgroups=open_cgroups(settings.local.cgroup),
         read_only_paths=paths,
         ports=PortRange(ports, is_strict=True) if (ports := settings.local.port_range) else DEFAULT_PORTS,
     )

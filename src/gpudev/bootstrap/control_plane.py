@@ -16,6 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from gpudev.adapters.local.cgroups import describe_cgroups, open_cgroups
 from gpudev.adapters.local.control_plane.metrics_folder import make_metrics_folder, remove_metrics_folder
 from gpudev.adapters.local.control_plane.readiness import tell_ready
 from gpudev.adapters.local.control_plane.state import StateFolder
@@ -59,6 +60,8 @@ class Ready:
     isolation: str
     remedy: str = ""
     """Lines to copy, where they would make sandboxes possible."""
+    limits: str = ""
+    """Which limits dev servers have here, and which they do not."""
     taken_port: int | None = None
     """The usual port, where another program has it and nobody said which to take instead."""
 
@@ -71,11 +74,12 @@ async def run_control_plane(
     with state.locked(), _bind(options.port, state, settings.api.host) as listener:
         postgres = None if settings.database.url else EmbeddedPostgres(state.postgres)
         completed, remedy = _complete_sandboxing(_complete(settings, options, state, postgres))
+        limits = _describe_limits(completed)
         plane = ControlPlane(completed, state, listener, postgres)
         state.note_running(plane.api_url)
         try:
             taken_port = _find_taken_port(options.port, listener)
-            ready = replace(await plane.start(), taken_port=taken_port, remedy=remedy)
+            ready = replace(await plane.start(), taken_port=taken_port, remedy=remedy, limits=limits)
             announce(ready)
             tell_ready(settings.process.ready_fd, json.dumps(asdict(ready)))
             await plane.keep_running()
@@ -216,6 +220,11 @@ def _complete_sandboxing(settings: Settings) -> tuple[Settings, str]:
     }
     local = settings.local.model_copy(update=update)
     return replace(settings, local=local), found.remedy.text if found.remedy else ""
+
+
+def _describe_limits(settings: Settings) -> str:
+    """Before any other process is there: a cgroup is divided only while nothing else starts in it."""
+    return "" if uses_kubernetes(settings) else describe_cgroups(open_cgroups(settings.local.cgroup))
 
 
 async def _all_of(*starts: Coroutine[None, None, None]) -> None:

@@ -32,6 +32,9 @@ class LocalSettings(BaseSettings):
     bubblewrap: str = Field("", validation_alias="GPU_DEV_BUBBLEWRAP")
     """Path of the `bwrap` program that makes sandboxes. Empty: the system's, then the one that is installed
     with gpu-dev, whichever works first."""
+    cgroup: Path | None = Field(None, validation_alias="GPU_DEV_CGROUP")
+    """Folder of a cgroup v2 in which gpu-dev may make one for each dev server, to limit memory, CPU and
+    processes. Empty: the one that gpu-dev runs in, if it is delegated (`Delegate=yes` of systemd)."""
     read_only_paths: str = Field("", validation_alias="GPU_DEV_READ_ONLY_PATHS")
     """More folders of this machine that dev servers may read, separated by colons."""
     ssh_ports: str = Field("", validation_alias="GPU_DEV_SSH_PORTS", pattern=r"^(\d+-\d+)?$")

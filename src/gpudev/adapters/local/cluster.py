@@ -303,6 +303,8 @@ class LocalCluster:
     async def _sweep(self) -> None:
         async with self._sweeping:
             await asyncio.to_thread(self._records.sweep)
+            if self._config.cgroups is not None:
+                self._config.cgroups.sweep()
 
     def _take_over(self, record: Record) -> None:
         """A member of an earlier owner of the state directory: look after it, or finish its deletion."""
@@ -316,7 +318,12 @@ class LocalCluster:
     def _member_of(self, record: Record) -> Upkeep:
         config = self._config
         order = StartOrder(
-            config.state_dir, record.key, config.isolation, config.read_only_paths, config.bubblewrap
+            config.state_dir,
+            record.key,
+            config.isolation,
+            config.read_only_paths,
+            config.bubblewrap,
+            config.cgroups,
         )
         folder = NoticeFolder(find_home(config.state_dir, record))
         return Upkeep(record, order, self._records.files_of(record.key), folder, self._surroundings)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from gpudev.adapters.local.cgroups import Cgroups
 from gpudev.adapters.local.nodes.fleet import Fleet
 from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.adapters.local.ssh_port import DEFAULT_PORTS, PortRange
@@ -22,6 +23,8 @@ class LocalClusterConfig:
     ports: PortRange = DEFAULT_PORTS
     bubblewrap: str = ""
     """The program that makes sandboxes; empty: the first that is installed."""
+    cgroups: Cgroups | None = None
+    """For limits of memory, CPU and processes, where a cgroup has been delegated."""
 
 
 def check_config(config: LocalClusterConfig) -> LocalClusterConfig:

@@ -91,6 +91,8 @@ def announce(ready: Ready, next_step: str) -> None:
     put(f"gpu-dev is ready at {ready.api_url}  (API docs: {ready.api_url}/docs)")
     put(f"  fleet      {ready.fleet}")
     put(fold(ready.isolation, find_width(), "  isolation  "))
+    if ready.limits:
+        put(fold(ready.limits, find_width(), "  limits     "))
     if ready.remedy:
         put(f"\n{ready.remedy}\n")
     put(f"  state      {ready.state_dir}")

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import asyncssh
 from typing_extensions import override
 
+from gpudev.adapters.local.devserver.limits import Limits
 from gpudev.adapters.local.devserver.sessions import Session, SessionSettings
 from gpudev.domain.server import LOGIN
 
@@ -33,6 +34,9 @@ class DevServer:
     host_key: str
     public_keys: tuple[str, ...]
     sessions: SessionSettings
+    limits: Limits
+    has_own_user: bool
+    """Nobody else on the machine has its user id, so processes can be counted by it."""
 
 
 def banner_of(key: str) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Collection
 from datetime import timedelta
 
 from gpudev.adapters.local.devserver.environment import Account, is_simulated
+from gpudev.adapters.local.devserver.limits import describe_limits, limits_of
 from gpudev.adapters.local.record import Record
 from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.adapters.local.ssh_port import HOST
@@ -17,8 +19,13 @@ _HELP = {Isolation.BUBBLEWRAP: "", Isolation.NONE: " What would help: gpu-dev st
 _INDENT = " " * len("  Isolation  ")
 
 
-def compose_greeting(record: Record, account: Account, isolation: Isolation) -> str:
+def compose_greeting(
+    record: Record, account: Account, isolation: Isolation, enforced: Collection[str] = ()
+) -> str:
+    """`enforced` names the controllers of the server's cgroup, if it has one."""
     spec = record.spec
+    has_own_user = isolation is Isolation.BUBBLEWRAP
+    limits = describe_limits(limits_of(spec.share), enforced, has_own_user=has_own_user)
     fields = [
         f"  GPUs       {_describe_gpus(record)}",
         *([f"  Gang       {_describe_gang(record, isolation)}"] if record.gang else []),
@@ -26,6 +33,7 @@ def compose_greeting(record: Record, account: Account, isolation: Isolation) -> 
         f"  Home       {_describe_home(record, account)}",
         f"  Scratch    {account.workspace} goes when the reservation ends",
         f"  Isolation  {isolation.sentence}{_HELP[isolation]}",
+        f"  Limits     {limits}",
         *(["  Root       There is no sudo here."] if isolation is Isolation.BUBBLEWRAP else []),
         *([f"  Note       {spec.notice}"] if spec.notice else []),
     ]

@@ -23,6 +23,7 @@ from gpudev.adapters.local.devserver.environment import Account, build_environme
 from gpudev.adapters.local.devserver.gang_files import list_sandbox_files, write_gang_files
 from gpudev.adapters.local.devserver.greeting import compose_greeting
 from gpudev.adapters.local.devserver.homes import prepare_home, prepare_workspace
+from gpudev.adapters.local.devserver.limits import apply_rlimits, limits_of
 from gpudev.adapters.local.devserver.order import SERVING, OrderDescriptors, StartOrder
 from gpudev.adapters.local.devserver.sessions import SessionSettings
 from gpudev.adapters.local.disks.homes import find_home
@@ -55,10 +56,12 @@ def keep(order: StartOrder, descriptors: OrderDescriptors) -> int:
     record = files.find_record()
     if record is None:
         raise Defect(f"There is no record of the dev server {order.key}.")
+    if order.cgroups is not None:
+        order.cgroups.enter(order.key, limits_of(record.spec.share))
     home = find_home(order.state_dir, record)
     if order.isolation is Isolation.BUBBLEWRAP:
         return _keep_sandboxed(order, descriptors, record, files, home)
-    return _keep_plain(descriptors, record, files, home)
+    return _keep_plain(order, descriptors, record, files, home)
 
 
 def _keep_sandboxed(
@@ -77,7 +80,7 @@ def _keep_sandboxed(
         # The lifeline stays open here and nowhere else.
         enter_sandbox(namespaces, sandbox)
         account = Account(LOGIN, HOME, WORKSPACE, sandbox.shell)
-        return _serve(_plan_server(record, account, Isolation.BUBBLEWRAP), descriptors, gate)
+        return _serve(_plan_server(order, record, account), descriptors, gate)
     namespaces.close()
     os.close(holder.lifeline)
     processes = _write_down(files, holder.init_pid, server, Isolation.BUBBLEWRAP)
@@ -88,7 +91,9 @@ def _keep_sandboxed(
     return 0
 
 
-def _keep_plain(descriptors: OrderDescriptors, record: Record, files: ServerFiles, home: Path) -> int:
+def _keep_plain(
+    order: StartOrder, descriptors: OrderDescriptors, record: Record, files: ServerFiles, home: Path
+) -> int:
     prepare_home(home, None)
     prepare_workspace(files.workspace, None)
     programs = str(write_gang_files(record.gang, files.gang_directory)) if record.gang else ""
@@ -102,7 +107,7 @@ def _keep_plain(descriptors: OrderDescriptors, record: Record, files: ServerFile
         os.chdir(home)
         user = pwd.getpwuid(os.getuid()).pw_name
         account = Account(user, str(home), str(files.workspace), choose_shell(), programs)
-        return _serve(_plan_server(record, account, Isolation.NONE), descriptors, gate)
+        return _serve(_plan_server(order, record, account), descriptors, gate)
     try:
         _write_down(files, keeper, server, Isolation.NONE)
         _let_go(descriptors, gate)
@@ -156,11 +161,14 @@ def _plan_sandbox(order: StartOrder, record: Record, files: ServerFiles, home: P
     )
 
 
-def _plan_server(record: Record, account: Account, isolation: Isolation) -> DevServer:
+def _plan_server(order: StartOrder, record: Record, account: Account) -> DevServer:
     environment = build_environment(record, account, cores=len(os.sched_getaffinity(0)))
-    greeting = compose_greeting(record, account, isolation)
+    enforced = order.cgroups.controllers if order.cgroups else ()
+    greeting = compose_greeting(record, account, order.isolation, enforced)
     return DevServer(
         key=record.key,
+        limits=limits_of(record.spec.share),
+        has_own_user=order.isolation is Isolation.BUBBLEWRAP,
         host_key=record.host_key,
         public_keys=(*record.spec.ssh_public_keys, *([record.gang.public_key] if record.gang else [])),
         sessions=SessionSettings(account, environment, greeting),
@@ -172,6 +180,7 @@ def _serve(server: DevServer, descriptors: OrderDescriptors, gate: _Gate) -> int
         return 1
     linux.name_this_process("gpu-dev-ssh")
     linux.hide_from_debuggers()
+    apply_rlimits(server.limits, has_own_user=server.has_own_user)
     os.umask(_UMASK)
     listener = socket.socket(fileno=descriptors.listener)
     asyncio.run(serve(server, listener, _say_serving(descriptors.status)))

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpudev.adapters.local.cgroups import Cgroups
 from gpudev.adapters.local.sandbox.isolation import Isolation
 
 
@@ -19,6 +20,8 @@ class StartOrder:
     read_only_paths: tuple[str, ...] = ()
     bubblewrap: str = ""
     """The program that makes the sandbox; empty: the first that is installed."""
+    cgroups: Cgroups | None = None
+    """Where the cgroup of the server goes, if it can have one."""
 
     def to_json(self) -> str:
         return json.dumps(
@@ -28,6 +31,7 @@ class StartOrder:
                 "isolation": self.isolation,
                 "read_only_paths": self.read_only_paths,
                 "bubblewrap": self.bubblewrap,
+                "cgroups": [str(self.cgroups.root), self.cgroups.controllers] if self.cgroups else None,
             }
         )
 
@@ -40,6 +44,7 @@ class StartOrder:
             isolation=Isolation(value["isolation"]),
             read_only_paths=tuple(value["read_only_paths"]),
             bubblewrap=value["bubblewrap"],
+            cgroups=Cgroups(Path(cgroups[0]), tuple(cgroups[1])) if (cgroups := value["cgroups"]) else None,
         )
 
 

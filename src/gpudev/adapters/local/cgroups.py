@@ -1,0 +1,150 @@
+"""A cgroup v2 for each dev server, below one that has been delegated to gpu-dev.
+
+A cgroup is ours to divide if the settings name it, or if our own is delegated: it belongs to our user, or
+systemd has marked it (`Delegate=yes`). Being root is not enough, since root may write to everybody's.
+
+    <delegated>/gpu-dev-control/        our own processes, if they were in the delegated cgroup itself
+    <delegated>/gpu-dev-server-<key>/   one dev server with its keeper
+
+The kernel has no processes in a cgroup that is divided, hence the first of these.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpudev.adapters.local.devserver.limits import ALL_CONTROLLERS, Limits
+
+_CONTROL = "gpu-dev-control"
+_SERVER = "gpu-dev-server-"
+_PERIOD_MICROSECONDS = 100_000
+_TRIES_TO_EMPTY = 5
+"""A process that is about to be moved may start another."""
+_DELEGATION_MARKS = ("user.delegate", "trusted.delegate")
+
+
+@dataclass(frozen=True, slots=True)
+class Cgroups:
+    """The delegated cgroup, divided, and the controllers that it may limit with."""
+
+    root: Path
+    controllers: tuple[str, ...]
+
+    def enter(self, key: str, limits: Limits) -> None:
+        """Move this process, and all that it starts from now on, into the cgroup of a dev server."""
+        folder = self.root / f"{_SERVER}{key}"
+        folder.mkdir(exist_ok=True)
+        for name, value in limit_files(limits, self.controllers).items():
+            (folder / name).write_text(value)
+        (folder / "cgroup.procs").write_text(str(os.getpid()))
+
+    def sweep(self) -> None:
+        """Remove the cgroups of dev servers that have ended: the kernel keeps those with processes."""
+        for folder in self.root.glob(f"{_SERVER}*"):
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+
+def describe_cgroups(cgroups: Cgroups | None) -> str:
+    """For whoever starts gpu-dev: what is limited, and what to do where it is not."""
+    names = {"memory": "memory", "cpu": "CPU", "pids": "processes"}
+    enforced = cgroups.controllers if cgroups else ()
+    limited = ", ".join(names[name] for name in enforced)
+    missing = ", ".join(name for key, name in names.items() if key not in enforced)
+    if not missing:
+        return f"Each dev server is limited in {limited}, to its share of its node."
+    as_user = "" if os.geteuid() == 0 else "--user "
+    known = f"Each dev server is limited in {limited}. " if limited else ""
+    return (
+        f"{known}NOT limited by a cgroup: {missing}. "
+        f"To limit them, start gpu-dev with: systemd-run {as_user}--scope -p Delegate=yes gpu-dev up"
+    )
+
+
+def limit_files(limits: Limits, controllers: Collection[str]) -> dict[str, str]:
+    """What to write to which file of a server's cgroup."""
+    files = {
+        "memory": {"memory.max": str(limits.memory_bytes)},
+        "cpu": {"cpu.max": f"{max(1000, int(limits.cpus * _PERIOD_MICROSECONDS))} {_PERIOD_MICROSECONDS}"},
+        "pids": {"pids.max": str(limits.processes)},
+    }
+    return {name: value for controller in controllers for name, value in files[controller].items()}
+
+
+def open_cgroups(wanted: Path | None) -> Cgroups | None:
+    """The cgroup of the settings, or our own if it is delegated; None if it cannot be divided."""
+    root = wanted or find_delegated(Path("/proc/self"))
+    if root is None:
+        return None
+    try:
+        return _divide(root)
+    except OSError:
+        return None
+
+
+def find_delegated(process: Path) -> Path | None:
+    """Our own cgroup if it is delegated. `process` is our folder in /proc."""
+    own = _find_own(process)
+    if own is None:
+        return None
+    root = own.parent if own.name == _CONTROL else own
+    return root if _is_delegated(root) else None
+
+
+def _find_own(process: Path) -> Path | None:
+    try:
+        paths = [line[3:] for line in (process / "cgroup").read_text().splitlines() if line.startswith("0::")]
+        mounts = (process / "mountinfo").read_text().splitlines()
+    except OSError:
+        return None
+    for mount in mounts:
+        before, _, after = mount.partition(" - ")
+        if paths and after.startswith("cgroup2 "):
+            top, at = before.split()[3:5]
+            return Path(at) / os.path.relpath(paths[0], top)
+    return None
+
+
+def _is_delegated(root: Path) -> bool:
+    if not os.access(root / "cgroup.subtree_control", os.W_OK):
+        return False
+    user = os.geteuid()
+    return (user != 0 and root.stat().st_uid == user) or any(
+        _has_mark(root, name) for name in _DELEGATION_MARKS
+    )
+
+
+def _has_mark(root: Path, name: str) -> bool:
+    try:
+        return os.getxattr(root, name) == b"1"
+    except OSError:
+        return False
+
+
+def _divide(root: Path) -> Cgroups | None:
+    available = (root / "cgroup.controllers").read_text().split()
+    controllers = tuple(name for name in ALL_CONTROLLERS if name in available)
+    if not controllers:
+        return None
+    for _ in range(_TRIES_TO_EMPTY):
+        if not _move_processes(root):
+            break
+    (root / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in controllers))
+    return Cgroups(root, controllers)
+
+
+def _move_processes(root: Path) -> bool:
+    """Whether there were any; they are in a cgroup of their own below now."""
+    pids = (root / "cgroup.procs").read_text().split()
+    if not pids:
+        return False
+    control = root / _CONTROL
+    control.mkdir(exist_ok=True)
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            (control / "cgroup.procs").write_text(pid)
+    return True

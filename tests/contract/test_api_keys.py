@@ -19,11 +19,12 @@ pytestmark = pytest.mark.anyio
 ENTRY = AuditEntry("ada", AuditAction.KEY_ROTATED, "newnew01")
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
+LOGIN = 3 * HOUR
 
 
 @pytest.fixture
 async def key(stores: Stores, user: User) -> bytes:
-    await stores.users.add_key(user.user_id, NewKey(b"old", "oldold01", NOON + HOUR))
+    await stores.users.add_key(user.user_id, NewKey(b"old", "oldold01", NOON + HOUR, NOON + LOGIN))
     return b"old"
 
 
@@ -47,6 +48,42 @@ async def test_a_rotated_key_works_for_the_overlap_and_the_new_one_from_now_on(
     assert not await works(stores, b"old", MINUTE)
     assert await works(stores, b"new", HOUR)
     assert await count_entries(stores) == 1
+
+
+async def test_the_successors_of_a_key_end_with_its_login(stores: Stores, user: User, key: bytes) -> None:
+    later = NOON + 59 * MINUTE
+    middle = Rotation(user.user_id, b"old", later + MINUTE, NewKey(b"middle", "middle01", later + 2 * HOUR))
+    assert await stores.api_keys.rotate(middle, later, ENTRY) == later + 2 * HOUR
+    much_later = later + 2 * HOUR - MINUTE
+    last = Rotation(user.user_id, b"middle", much_later, NewKey(b"last", "lastlast", much_later + 2 * HOUR))
+    assert await stores.api_keys.rotate(last, much_later, ENTRY) == NOON + LOGIN
+    assert await works(stores, b"last", LOGIN - MINUTE)
+    assert not await works(stores, b"last", LOGIN)
+
+
+async def test_a_key_has_one_successor(stores: Stores, user: User, key: bytes) -> None:
+    await stores.api_keys.rotate(a_rotation(user), NOON, ENTRY)
+    second = Rotation(user.user_id, b"old", NOON + MINUTE, NewKey(b"second", "second01", NOON + HOUR))
+    with pytest.raises(Conflict) as caught:
+        await stores.api_keys.rotate(second, NOON, ENTRY)
+    assert caught.value.code == "key_has_successor"
+    assert not await works(stores, b"second", MINUTE / 2)
+    assert await count_entries(stores) == 1
+
+
+async def test_a_key_stands_until_it_is_revoked_its_user_is_disabled_or_its_login_ends(
+    stores: Stores, user: User, key: bytes
+) -> None:
+    async def standing(after: timedelta) -> frozenset[bytes]:
+        return await stores.api_keys.list_standing({key, b"new", b"unknown"}, NOON + after)
+
+    await stores.api_keys.rotate(a_rotation(user), NOON, ENTRY)
+    assert await standing(2 * HOUR) == {key, b"new"}, "although the old one has expired"
+    assert await standing(LOGIN) == frozenset()
+    await stores.api_keys.revoke(user.user_id, "oldold01", ENTRY)
+    assert await standing(MINUTE) == {b"new"}
+    await stores.users.set_active(user.username, is_active=False, audit=ENTRY)
+    assert await standing(MINUTE) == frozenset()
 
 
 async def test_a_rotation_never_lengthens_a_life(stores: Stores, user: User, key: bytes) -> None:

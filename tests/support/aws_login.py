@@ -32,6 +32,8 @@ class World:
             "GPU_DEV_STS_ENDPOINT": self.sts.url,
             "GPU_DEV_PUBLIC_NAMES": f"{PUBLIC_NAME},127.0.0.1",
             "ALLOWED_AWS_ACCOUNTS": ACCOUNT,
+            # For older clients, which send the credentials themselves.
+            "GPU_DEV_ACCEPT_AWS_CREDENTIALS": "true",
             "AWS_EC2_METADATA_DISABLED": "true",
             "AWS_ACCESS_KEY_ID": None,
             "AWS_SECRET_ACCESS_KEY": None,

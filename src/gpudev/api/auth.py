@@ -51,7 +51,7 @@ async def local_login(app: App, address: Address, body: LocalLoginRequest) -> Re
     origin = LoginOrigin("local", address)
     async with app.guard_login(origin):
         key = await app.local_login(LoginProof(body.timestamp, body.nonce, body.proof), origin)
-    return _answer(key, app.local_login.issue_key.ttl_hours)
+    return _answer(key, app.local_login.issue_key.life.hours)
 
 
 @router.post("/aws-login", response_model=LoginResponse, responses=problems(400, 401, 403, 404, 429))
@@ -64,7 +64,7 @@ async def aws_login(app: App, address: Address, body: SignedLogin | CredentialsL
     log_in, origin = _aws_login_of(app), LoginOrigin("aws", address)
     async with app.guard_login(origin):
         given = await log_in(_evidence_of(body), origin, _proof_of(body))
-    return _answer(given.key, log_in.issue_key.ttl_hours, given)
+    return _answer(given.key, log_in.issue_key.life.hours, given)
 
 
 @router.post("/github-challenge", response_model=GitHubChallenge, responses=problems(400, 401, 403, 404, 429))

@@ -15,6 +15,7 @@ from gpudev.api.documents import documents_of
 from gpudev.api.encoding import encode, json_response
 from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.app.application import Application
+from gpudev.app.caller import Caller as CallerOf
 from gpudev.domain.errors import GpuDevError, Invalid, NotFound
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.operations import OperationStatus
@@ -130,18 +131,17 @@ async def follow_job(
     if not follow:
         history = views.job_events(await app.follow.read_history(reservation, after))
         return Response(b"".join(_sse(event, numbered=True) for event in history), headers=_EVENT_HEADERS)
-    stream = _event_stream(app, caller.key_hash, reservation, after)
+    stream = _event_stream(app, caller, reservation, after)
     return StreamingResponse(stream, headers=_EVENT_HEADERS)
 
 
 async def _event_stream(
-    app: Application, key_hash: bytes, reservation: Reservation, after: int
+    app: Application, caller: CallerOf, reservation: Reservation, after: int
 ) -> AsyncIterator[bytes]:
     number, place = after, (reservation.queue_position, reservation.estimated_start_at)
     try:
-        async for news in app.follow(reservation.id, after):
+        async for news in app.key_watch.guard(caller, app.follow(reservation.id, after)):
             if news is None:
-                await app.authenticate(key_hash)
                 yield b": still here\n\n"
                 continue
             for event in views.job_events(news):

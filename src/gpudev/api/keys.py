@@ -17,9 +17,13 @@ router = APIRouter(prefix="/v1/keys", tags=["identity"], responses=OF_EVERY_CALL
 Prefix = Annotated[Lookup, Path(description="The first 8 characters of the key.")]
 
 
-@router.post("/rotate", response_model=RotatedKey)
+@router.post("/rotate", response_model=RotatedKey, responses=problems(409))
 async def rotate_key(app: App, caller: Caller) -> Response:
-    """A new key in the place of the one that asks, which goes on working for a moment."""
+    """A new key in the place of the one that asks, which goes on working for a moment.
+
+    It ends with the login at the latest. A key has one successor: who asks again with the same key is
+    answered 409 `key_has_successor`, and logs in again if the first answer was lost.
+    """
     key = await app.keys.rotate(caller)
     answer = RotatedKey(
         api_key=key.api_key,

@@ -36,7 +36,7 @@ async def read_logs(
 ) -> StreamingResponse:
     """What the dev server has written about its start and its SSH server."""
     reservation = await app.find(caller, job_id)
-    log = app.read_logs(caller.key_hash, reservation, LogQuery(tail, follow))
+    log = app.key_watch.guard(caller, app.read_logs(reservation, LogQuery(tail, follow)))
     # The first piece before the answer begins: that there is no log is a status, not a broken stream.
     first = await anext(log, b"")
     return StreamingResponse(_stream(first, log), media_type="text/plain; charset=utf-8")

@@ -75,7 +75,8 @@ def make_service(application: Application, body_seconds: float = BODY_SECONDS) -
 async def _lifespan(service: FastAPI) -> AsyncIterator[None]:
     application: Application = service.state.application
     figures = (application.disk_figures, application.cluster_figures, application.forecast_figures)
-    chores = (application.hub, application.key_uses, application.seal_audit, *figures)
+    writers = (application.key_uses, application.seal_audit, application.audit_tally)
+    chores = (application.hub, *writers, *figures)
     tasks = [asyncio.create_task(chore.run(), name=type(chore).__name__) for chore in chores]
     for task in tasks:
         task.add_done_callback(_end_if_failed)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gpudev.app.audit_tally import AuditTally
 from gpudev.app.caller import Caller
 from gpudev.domain.audit import (
     AuditAction,
@@ -50,11 +51,12 @@ class Verification:
 class Admin:
     users: Users
     audit: AuditLog
+    tally: AuditTally
 
     async def check(self, caller: Caller, path: str) -> None:
         """Turn away who is no admin."""
         if not caller.is_admin:
-            await self.audit.write(caller.entry(AuditAction.ADMIN, path, outcome=AuditOutcome.REFUSED))
+            await self.tally.write(caller.entry(AuditAction.ADMIN, path, outcome=AuditOutcome.REFUSED))
             raise NotAllowed(f"{caller.username} is not an admin.", hint="Ask your operator.")
 
     async def note(self, caller: Caller, action: AuditAction) -> None:

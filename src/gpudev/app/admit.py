@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from gpudev.app.audit_tally import AuditTally
 from gpudev.app.caller import Caller
 from gpudev.app.key_uses import KeyUses
 from gpudev.app.limits import Limiter, origin_of
 from gpudev.app.login import Authenticate, hash_key
+from gpudev.domain.audit import AuditAction, AuditEntry, AuditOutcome
 from gpudev.domain.errors import Unauthenticated
 from gpudev.domain.names import UserId
 from gpudev.ports.clock import Clock
@@ -43,6 +45,8 @@ class Admit:
     wrong_keys: Limiter
     """For each origin. It stops nobody who has a good key, so that one bad neighbour locks no office out."""
     admins: frozenset[str]
+    """Identities, as `domain.identity` writes them. A username alone makes nobody an admin."""
+    tally: AuditTally
 
     def meet(self, api_key: str, address: str, claim: Callable[[UserId], None] = _charge_nobody) -> Visitor:
         key = ShownKey(hash_key(api_key), self.clock.now())
@@ -58,6 +62,7 @@ class Admit:
         try:
             accepted = self.authenticate.check(user)
         except Unauthenticated:
+            self.tally.note(_wrong_key(visitor.address))
             self.wrong_keys.take(origin_of(visitor.address))
             raise
         visitor.claim(accepted.user_id)
@@ -67,6 +72,12 @@ class Admit:
             username=accepted.username,
             is_active=accepted.is_active,
             address=visitor.address,
-            is_admin=accepted.username in self.admins,
+            is_admin=accepted.identity in self.admins,
+            identity=accepted.identity,
             key_hash=visitor.key.key_hash,
         )
+
+
+def _wrong_key(address: str) -> AuditEntry:
+    """Of the key itself nothing is written: it may be a good one with a letter missing."""
+    return AuditEntry("", AuditAction.WRONG_KEY, address=address, outcome=AuditOutcome.REFUSED)

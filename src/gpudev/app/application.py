@@ -7,6 +7,7 @@ from ipaddress import IPv4Network, IPv6Network
 
 from gpudev.app.admin import Admin
 from gpudev.app.admit import Admit
+from gpudev.app.audit_tally import AuditTally
 from gpudev.app.aws_login import AwsLogin
 from gpudev.app.cancel import Cancel
 from gpudev.app.cluster_figures import ShowClusterFigures
@@ -19,6 +20,7 @@ from gpudev.app.follow import EventHub, Follow
 from gpudev.app.forecast_figures import ShowForecastFigures
 from gpudev.app.keep import Keep
 from gpudev.app.key_uses import KeyUses
+from gpudev.app.key_watch import KeyWatch
 from gpudev.app.keys import Keys
 from gpudev.app.list_jobs import ListJobs
 from gpudev.app.login import Authenticate, LocalLogin
@@ -65,6 +67,8 @@ class Application:
     admin: Admin
     drain_nodes: DrainNodes
     key_uses: KeyUses
+    key_watch: KeyWatch
+    audit_tally: AuditTally
     seal_audit: SealAudit
     read_logs: ReadLogs
     local_login: LocalLogin | None

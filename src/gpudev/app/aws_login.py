@@ -49,7 +49,7 @@ class AllowedAccounts:
 @dataclass(frozen=True, slots=True)
 class AwsLoginRules:
     role: str
-    accepts_credentials: bool = True
+    accepts_credentials: bool = False
     """Whether a caller may send the credentials themselves, as clients of version 0.3 do."""
     reserved_names: frozenset[str] = frozenset()
     """Usernames that belong to others who have no AWS identity, whether they have come already or not."""
@@ -99,7 +99,8 @@ class AwsLogin:
         policy = AccessPolicy(await self.accounts.get(), self.rules.role)
         if isinstance(evidence, AwsCredentials) and not self.rules.accepts_credentials:
             raise NotAllowed(
-                "This server does not take AWS credentials, only requests signed with them.",
+                "This server does not take AWS credentials, only requests signed with them. Operators allow "
+                "them with GPU_DEV_ACCEPT_AWS_CREDENTIALS=true.",
                 hint="Update gpu-dev: newer versions keep your credentials on your machine.",
                 code="credentials_not_taken",
             )

@@ -12,6 +12,8 @@ from gpudev.domain.access import choose_address, may_connect
 from gpudev.domain.names import ReservationId, find_id_range
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import SshAddress
+from gpudev.ports.api_keys import ApiKeys
+from gpudev.ports.clock import Clock
 from gpudev.ports.store import Reservations
 
 
@@ -28,6 +30,8 @@ class Connect:
 
     admit: Admit
     reservations: Reservations
+    api_keys: ApiKeys
+    clock: Clock
 
     async def __call__(self, visitor: Visitor, text: str, rank: int) -> Destination:
         caller = await self.admit(visitor)
@@ -42,6 +46,18 @@ class Connect:
         first, last = find_id_range(meant) or ("", "-")
         return own if own or first != last else await self.reservations.list_matching_of_all(meant)
 
-    async def list_still_open(self, ids: Collection[ReservationId]) -> frozenset[ReservationId]:
-        """Those of them to which their users are still led: keys end sooner than people's work does."""
-        return await self.reservations.list_connectable(ids)
+    async def list_open(self, destinations: Collection[Destination]) -> tuple[Destination, ...]:
+        """Those of them to which their users are still led.
+
+        A key ends sooner than people's work does: what it has opened lasts as long as its login, unless the
+        key is revoked.
+        """
+        ids = {one.reservation_id for one in destinations}
+        hashes = {one.caller.key_hash for one in destinations}
+        connectable = await self.reservations.list_connectable(ids) if ids else frozenset()
+        standing = await self.api_keys.list_standing(hashes, self.clock.now()) if hashes else frozenset()
+        return tuple(
+            one
+            for one in destinations
+            if one.reservation_id in connectable and one.caller.key_hash in standing
+        )

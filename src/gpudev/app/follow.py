@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from gpudev.app.key_watch import KeyWatch
 from gpudev.domain.names import ReservationId
 from gpudev.domain.reservation import Reservation
 from gpudev.ports.queue import Channel, Signals
@@ -19,14 +20,19 @@ from gpudev.ports.store import Reservations, StoredEvent
 
 
 class EventHub:
-    """Tells followers in this process that their reservation has news."""
+    """Tells followers in this process that their reservation has news, and those who watch keys of theirs."""
 
-    def __init__(self, signals: Signals) -> None:
+    def __init__(self, signals: Signals, key_watch: KeyWatch | None = None) -> None:
         self._signals = signals
+        self._key_watch = key_watch
         self._followers: defaultdict[ReservationId, set[asyncio.Event]] = defaultdict(set)
 
     async def run(self) -> None:
-        async for signal in self._signals.listen(Channel.EVENT):
+        async for signal in self._signals.listen(Channel.EVENT, Channel.KEYS):
+            if self._key_watch and (signal is None or signal.channel is Channel.KEYS):
+                self._key_watch.hear(signal)
+            if signal is not None and signal.channel is Channel.KEYS:
+                continue
             woken = list(self._followers) if signal is None else [ReservationId(signal.payload)]
             for reservation_id in woken:
                 for news in self._followers.get(reservation_id, ()):
@@ -58,7 +64,7 @@ class Follow:
     hub: EventHub
     heartbeat_seconds: float = 15
 
-    async def __call__(self, reservation_id: ReservationId, after: int) -> AsyncIterator[News | None]:
+    async def __call__(self, reservation_id: ReservationId, after: int) -> AsyncGenerator[News | None, None]:
         """News as it happens, until nothing more can come; None when there was none for a while.
 
         What is told comes from the table, each time: a hint that was lost delays it until the next

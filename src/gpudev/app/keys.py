@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from gpudev.app.caller import Caller
-from gpudev.app.login import KEY_PREFIX_LENGTH, IssuedKey, make_key
+from gpudev.app.login import KEY_PREFIX_LENGTH, IssuedKey, KeyLife, make_key
 from gpudev.domain.audit import AuditAction
 from gpudev.domain.errors import NotFound
 from gpudev.ports.api_keys import ApiKeys, Rotation, StoredKey
@@ -17,7 +17,7 @@ from gpudev.ports.clock import Clock
 class Keys:
     api_keys: ApiKeys
     clock: Clock
-    ttl_hours: int
+    life: KeyLife
     overlap: timedelta
     """How long a replaced key goes on working, for requests that are on their way."""
 
@@ -25,11 +25,13 @@ class Keys:
         return await self.api_keys.list_of(caller.user_id, caller.key_hash, self.clock.now())
 
     async def rotate(self, caller: Caller) -> IssuedKey:
+        """A new key for the rest of the login. The old one has no other successor, whoever asks with it."""
         now = self.clock.now()
-        api_key, new = make_key(now, self.ttl_hours)
+        api_key, new = make_key(now, self.life)
         rotation = Rotation(caller.user_id, caller.key_hash, now + self.overlap, new)
-        await self.api_keys.rotate(rotation, now, caller.entry(AuditAction.KEY_ROTATED, new.prefix))
-        return IssuedKey(api_key, new.prefix, new.expires_at, caller)
+        audit = caller.entry(AuditAction.KEY_ROTATED, new.prefix)
+        ends_at = await self.api_keys.rotate(rotation, now, audit)
+        return IssuedKey(api_key, new.prefix, ends_at, caller)
 
     async def revoke(self, caller: Caller, prefix: str) -> None:
         """End a key; one that has ended already is ended, again."""

@@ -28,6 +28,19 @@ class LoginOrigin:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyLife:
+    key: timedelta
+    """Of one key."""
+    login: timedelta
+    """Of the login, with all keys that come of it by rotation."""
+
+    @property
+    def hours(self) -> int:
+        """Of the first key, rounded down, and at least one."""
+        return max(1, int(min(self.key, self.login) / timedelta(hours=1)))
+
+
+@dataclass(frozen=True, slots=True)
 class IssuedKey:
     """A key in clear: it is shown once and never stored."""
 
@@ -41,11 +54,11 @@ class IssuedKey:
 class IssueKey:
     users: Users
     clock: Clock
-    ttl_hours: int
+    life: KeyLife
 
     async def __call__(self, user: User, origin: LoginOrigin) -> IssuedKey:
         """The key that ends a login; both are written to the audit log, together with the key itself."""
-        api_key, key = make_key(self.clock.now(), self.ttl_hours)
+        api_key, key = make_key(self.clock.now(), self.life)
         login = AuditEntry(user.username, AuditAction.LOGIN, origin.method, origin.address)
         issued = AuditEntry(user.username, AuditAction.KEY_ISSUED, key.prefix, origin.address)
         await self.users.add_key(user.user_id, key, (login, issued))
@@ -118,11 +131,12 @@ def make_proof(secret: bytes, timestamp: int, nonce: str, host: str) -> str:
     return hmac.new(secret, f"{timestamp}\n{nonce}\n{host}".encode(), hashlib.sha256).hexdigest()
 
 
-def make_key(now: datetime, ttl_hours: int) -> tuple[str, NewKey]:
-    """A new key in clear, and as it is stored."""
+def make_key(now: datetime, life: KeyLife) -> tuple[str, NewKey]:
+    """A new key in clear, and as it is stored, as the first of a login that begins now."""
     api_key = secrets.token_urlsafe(_KEY_BYTES)
-    expires_at = now + timedelta(hours=ttl_hours)
-    return api_key, NewKey(hash_key(api_key), api_key[:KEY_PREFIX_LENGTH], expires_at)
+    login_ends_at = now + life.login
+    expires_at = min(now + life.key, login_ends_at)
+    return api_key, NewKey(hash_key(api_key), api_key[:KEY_PREFIX_LENGTH], expires_at, login_ends_at)
 
 
 def hash_key(api_key: str) -> bytes:

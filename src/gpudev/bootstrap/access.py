@@ -7,12 +7,14 @@ import pwd
 from datetime import timedelta
 
 from gpudev.app.admit import Admit
+from gpudev.app.audit_tally import AuditTally
 from gpudev.app.key_uses import KeyUses
 from gpudev.app.keys import Keys
 from gpudev.app.limits import Limiter
-from gpudev.app.login import Authenticate
+from gpudev.app.login import Authenticate, IssueKey, KeyLife
 from gpudev.app.login_guard import LoginGuard
 from gpudev.bootstrap.foundation import Stores
+from gpudev.domain.identity import local_identity, read_admin
 from gpudev.domain.limits import Rate
 from gpudev.ports.clock import Clock
 from gpudev.settings import Settings
@@ -20,7 +22,9 @@ from gpudev.settings import Settings
 _KEY_USES_SECONDS = 30
 
 
-def make_admit(settings: Settings, authenticate: Authenticate, key_uses: KeyUses, clock: Clock) -> Admit:
+def make_admit(
+    settings: Settings, authenticate: Authenticate, key_uses: KeyUses, tally: AuditTally, clock: Clock
+) -> Admit:
     access = settings.access
     requests = Rate(access.requests_per_second, access.request_burst)
     wrong_keys = Rate(access.wrong_keys_per_minute / 60, max(1, round(access.wrong_keys_per_minute)))
@@ -30,7 +34,8 @@ def make_admit(settings: Settings, authenticate: Authenticate, key_uses: KeyUses
         key_uses=key_uses,
         requests=Limiter(requests, clock, "This API key asks too often."),
         wrong_keys=Limiter(wrong_keys, clock, "Too many wrong API keys came from this address."),
-        admins=_admins(settings),
+        admins=read_admins(settings),
+        tally=tally,
     )
 
 
@@ -40,16 +45,25 @@ def make_key_uses(stores: Stores, clock: Clock) -> KeyUses:
 
 def make_keys(settings: Settings, stores: Stores, clock: Clock) -> Keys:
     overlap = timedelta(seconds=settings.access.key_overlap_seconds)
-    return Keys(stores.api_keys, clock, settings.api.key_ttl_hours, overlap)
+    return Keys(stores.api_keys, clock, _key_life(settings), overlap)
 
 
-def make_login_guard(settings: Settings, stores: Stores, clock: Clock) -> LoginGuard:
+def make_issue_key(settings: Settings, stores: Stores, clock: Clock) -> IssueKey:
+    return IssueKey(stores.users, clock, _key_life(settings))
+
+
+def _key_life(settings: Settings) -> KeyLife:
+    return KeyLife(settings.api.key_life, settings.api.login_life)
+
+
+def make_login_guard(settings: Settings, stores: Stores, tally: AuditTally, clock: Clock) -> LoginGuard:
     window = timedelta(minutes=settings.access.login_failure_minutes)
-    return LoginGuard(stores.login_failures, stores.audit, clock, settings.access.login_failures, window)
+    return LoginGuard(stores.login_failures, tally, clock, settings.access.login_failures, window)
 
 
-def _admins(settings: Settings) -> frozenset[str]:
+def read_admins(settings: Settings) -> frozenset[str]:
     """The owner of the machine is an admin on it: the database and all processes are theirs anyway."""
+    named = frozenset(map(read_admin, settings.access.admins))
     if settings.local.state_dir is None:
-        return settings.access.admins
-    return settings.access.admins | {pwd.getpwuid(os.getuid()).pw_name}
+        return named
+    return named | {local_identity(pwd.getpwuid(os.getuid()).pw_name)}

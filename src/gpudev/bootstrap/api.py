@@ -13,6 +13,7 @@ from gpudev.adapters.local.control_plane.state import StateFolder
 from gpudev.api.service import make_service
 from gpudev.app.admin import Admin
 from gpudev.app.application import Application
+from gpudev.app.audit_tally import AuditTally
 from gpudev.app.cancel import Cancel
 from gpudev.app.cluster_figures import ShowClusterFigures
 from gpudev.app.disk_figures import ShowDiskFigures
@@ -25,16 +26,24 @@ from gpudev.app.forecast_figures import ShowForecastFigures
 from gpudev.app.homes import DiskDesk
 from gpudev.app.jobs_of import JobsOf
 from gpudev.app.keep import Keep
+from gpudev.app.key_watch import KeyWatch
 from gpudev.app.let_in import FindWhomToLetIn
 from gpudev.app.list_jobs import ListJobs
-from gpudev.app.login import Authenticate, IssueKey, LocalLogin
+from gpudev.app.login import Authenticate, LocalLogin
 from gpudev.app.notify import Notify
 from gpudev.app.preview import Preview
 from gpudev.app.read_logs import ReadLogs
 from gpudev.app.reports import ReportUsage
 from gpudev.app.reserve import Reserve
 from gpudev.app.sealing import SealAudit
-from gpudev.bootstrap.access import make_admit, make_key_uses, make_keys, make_login_guard
+from gpudev.bootstrap.access import (
+    make_admit,
+    make_issue_key,
+    make_key_uses,
+    make_keys,
+    make_login_guard,
+    read_admins,
+)
 from gpudev.bootstrap.aws_login import make_aws_login
 from gpudev.bootstrap.clusters import make_logs
 from gpudev.bootstrap.disks import can_mount, make_listings, read_volumes
@@ -60,6 +69,8 @@ from gpudev.settings import Settings
 def run_api() -> None:
     settings = Settings()
     begin(settings)
+    # Before anything is served: a setting that names nobody must not go unseen.
+    read_admins(settings)
     with listening(settings) as listeners:
         if settings.api.workers > 1:
             asyncio.run(run_workers(settings, listeners))
@@ -77,13 +88,15 @@ async def _serve_api(settings: Settings, listeners: Listeners) -> None:
 def make_application(settings: Settings, stores: Stores) -> Application:
     clock = SystemClock()
     catalogue = offered_catalogue(settings)
-    hub = EventHub(stores.signals)
     local_login = _make_local_login(settings, stores, clock)
     github = GitHubKeys(settings.github.url, settings.github.timeout_seconds)
     find_whom_to_let_in = FindWhomToLetIn(github, stores.github_keys, clock)
     authenticate = Authenticate(stores.users, clock)
+    key_watch = KeyWatch(authenticate)
+    hub = EventHub(stores.signals, key_watch)
     key_uses = make_key_uses(stores, clock)
-    admit = make_admit(settings, authenticate, key_uses, clock)
+    tally = AuditTally(stores.audit, stores.health, clock)
+    admit = make_admit(settings, authenticate, key_uses, tally, clock)
     jobs_of = JobsOf(stores.users, stores.audit)
     desk = DiskDesk(stores.disks, can_mount=can_mount(settings))
     preview = Preview(stores.forecasts, catalogue, make_policy(settings), clock, read_sharing(settings))
@@ -113,13 +126,15 @@ def make_application(settings: Settings, stores: Stores) -> Application:
         list_jobs=ListJobs(stores.reservations, admit, jobs_of, stores.history),
         authenticate=authenticate,
         admit=admit,
-        guard_login=make_login_guard(settings, stores, clock),
+        guard_login=make_login_guard(settings, stores, tally, clock),
         keys=make_keys(settings, stores, clock),
-        admin=Admin(stores.users, stores.audit),
+        admin=Admin(stores.users, stores.audit, tally),
         drain_nodes=DrainNodes(stores.nodes, stores.audit, clock),
         key_uses=key_uses,
+        key_watch=key_watch,
+        audit_tally=tally,
         seal_audit=SealAudit(stores.audit, stores.health, settings.access.seal_seconds),
-        read_logs=ReadLogs(make_logs(settings), authenticate, clock),
+        read_logs=ReadLogs(make_logs(settings)),
         local_login=local_login,
         aws_login=make_aws_login(settings, stores, clock, local_login),
         identities=stores.identities,
@@ -144,7 +159,7 @@ def _make_local_login(settings: Settings, stores: Stores, clock: SystemClock) ->
         return None
     return LocalLogin(
         users=stores.users,
-        issue_key=IssueKey(stores.users, clock, settings.api.key_ttl_hours),
+        issue_key=make_issue_key(settings, stores, clock),
         clock=clock,
         secret=StateFolder(settings.local.state_dir).read_login_secret(),
         owner=pwd.getpwuid(os.getuid()).pw_name,

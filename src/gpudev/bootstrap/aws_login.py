@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from gpudev.app.aws_login import AllowedAccounts, AwsLogin, AwsLoginRules
-from gpudev.app.login import IssueKey, LocalLogin
+from gpudev.app.login import LocalLogin
+from gpudev.bootstrap.access import make_issue_key
 from gpudev.bootstrap.foundation import Stores
 from gpudev.bootstrap.github_check import make_github_check
 from gpudev.ports.clock import Clock
@@ -35,7 +36,7 @@ def make_aws_login(
         ),
         users=stores.users,
         identities=stores.identities,
-        issue_key=IssueKey(stores.users, clock, settings.api.key_ttl_hours),
+        issue_key=make_issue_key(settings, stores, clock),
         clock=clock,
         github=make_github_check(settings.github, stores, clock, names),
     )

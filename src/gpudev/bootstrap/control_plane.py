@@ -23,6 +23,7 @@ from gpudev.adapters.local.control_plane.state import StateFolder
 from gpudev.adapters.local.control_plane.supervisor import Program, Supervisor
 from gpudev.adapters.local.database.embedded_postgres import EmbeddedPostgres
 from gpudev.adapters.local.nodes.fleet import Fleet, default_fleet_choice, load_fleet
+from gpudev.bootstrap.access import read_admins
 from gpudev.bootstrap.foundation import (
     claim_database,
     open_stores,
@@ -70,6 +71,7 @@ async def run_control_plane(
     options: UpOptions, settings: Settings, state: StateFolder, announce: Callable[[Ready], None]
 ) -> None:
     """Run until interrupted; `announce` is called once everything answers."""
+    read_admins(settings)
     state.prepare()
     with state.locked(), _bind(options.port, state, settings.api.host) as listener:
         postgres = None if settings.database.url else EmbeddedPostgres(state.postgres)

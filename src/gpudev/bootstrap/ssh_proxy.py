@@ -9,7 +9,9 @@ import socket
 import uvloop
 
 from gpudev.adapters.local.control_plane.readiness import tell_ready
+from gpudev.app.audit_tally import AuditTally
 from gpudev.app.connect import Connect
+from gpudev.app.key_watch import KeyWatch
 from gpudev.app.login import Authenticate
 from gpudev.bootstrap.access import make_admit, make_key_uses
 from gpudev.bootstrap.foundation import SystemClock, begin, open_stores
@@ -17,6 +19,9 @@ from gpudev.bootstrap.interruption import interrupted
 from gpudev.bootstrap.metrics import serve_metrics
 from gpudev.proxy.service import Limits, SshProxy
 from gpudev.settings import Settings
+
+_TUNNELS_WRITTEN_SINGLY = 60
+"""Of one user in a minute; a loop of `ssh` commands opens more, and is written as a number."""
 
 
 def run_ssh_proxy() -> None:
@@ -30,16 +35,24 @@ async def _serve_ssh_proxy(settings: Settings, listener: socket.socket) -> None:
     clock = SystemClock()
     async with open_stores(settings) as stores:
         key_uses = make_key_uses(stores, clock)
-        admit = make_admit(settings, Authenticate(stores.users, clock), key_uses, clock)
-        proxy = SshProxy(Connect(admit, stores.reservations), _make_limits(settings), settings.access.proxies)
+        authenticate = Authenticate(stores.users, clock)
+        tally = AuditTally(stores.audit, stores.health, clock, singly=_TUNNELS_WRITTEN_SINGLY)
+        admit = make_admit(settings, authenticate, key_uses, tally, clock)
+        key_watch = KeyWatch(authenticate)
+        connect = Connect(admit, stores.reservations, stores.api_keys, clock)
+        proxy = SshProxy(connect, _make_limits(settings), settings.access.proxies, key_watch.changed, tally)
         if settings.local.state_dir is None:
             # On one machine the API serves the metrics of all processes.
             serve_metrics(settings.api, settings.api.metrics_dir)
-        noting = asyncio.create_task(key_uses.run())
+        runs = (key_uses.run(), tally.run(), key_watch.run(stores.signals))
+        chores = [asyncio.create_task(run) for run in runs]
         gc.freeze()
         tell_ready(settings.process.ready_fd)
         await proxy.run(listener, interrupted())
-        noting.cancel()
+        for chore in chores:
+            chore.cancel()
+        # They write what they have collected.
+        await asyncio.gather(*chores, return_exceptions=True)
 
 
 def _make_limits(settings: Settings) -> Limits:

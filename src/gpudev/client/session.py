@@ -215,10 +215,14 @@ class Client:
         return self.call(KeyList, "GET", "/v1/keys")
 
     def rotate_key(self) -> RotatedKey:
-        """Replace the key that is in use, here and in the file that keeps it."""
+        """Replace the key that is in use, here and in the file that keeps it.
+
+        A key has one successor, so this is not repeated by itself; `Conflict` if somebody has rotated the key
+        already. Where the answer was lost, log in again.
+        """
         from gpudev.wire.keys import RotatedKey
 
-        answer = self.call(RotatedKey, "POST", "/v1/keys/rotate")
+        answer = self.send(RotatedKey, "POST", "/v1/keys/rotate")
         self._keep(answer.api_key, answer.expires_at)
         return answer
 

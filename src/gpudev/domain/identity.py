@@ -9,10 +9,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from gpudev.domain.errors import Defect, NotAllowed
+from gpudev.domain.errors import Defect, Invalid, NotAllowed
 
 _ARN_PARTS = 6
 _NOT_IN_A_USERNAME = re.compile(r"[^A-Za-z0-9._-]")
+_ARN_OF_A_PERSON = re.compile(
+    r"arn:[a-z-]+:(sts::[0-9]{12}:assumed-role/[^/:]+/[^/:]+|iam::[0-9]{12}:user/([^/:]+/)*[^/:]+)"
+)
 _IDENTITY_CENTER_ROLE = re.compile(r"AWSReservedSSO_(?P<permission_set>.+)_[0-9a-f]{16}")
 
 
@@ -28,6 +31,11 @@ class Identity:
     @property
     def username(self) -> str:
         return _NOT_IN_A_USERNAME.sub("-", self.name)
+
+    @property
+    def text(self) -> str:
+        """The person as one text, as the database writes it, too. Admins are named by it."""
+        return f"aws:{self.account}/{self.role}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +73,28 @@ def read_arn(arn: str) -> Identity:
         raise Defect(f'AWS gave "{arn}" as an identity, which is no ARN.')
     account, (kind, *segments) = parts[4], parts[5].split("/")
     return Identity(arn, account, _role_in(kind, segments), segments[-1] if segments else kind)
+
+
+def local_identity(username: str) -> str:
+    """Of somebody whom no provider vouches for: an account of the server's own machine."""
+    return f"local:{username}"
+
+
+def read_admin(text: str) -> str:
+    """The identity that a setting names: an ARN of one person, or `local:NAME`.
+
+    A bare username is refused: whoever comes first from any allowed account has it.
+    """
+    if text.startswith("local:") and len(text) > len("local:"):
+        return text
+    if _ARN_OF_A_PERSON.fullmatch(text):
+        return read_arn(text).text
+    raise Invalid(
+        f'"{text}" in GPU_DEV_ADMINS names no identity: a username may belong to whoever logs in first.',
+        hint="Name the ARN that gpu-dev whoami shows that person, "
+        f"arn:aws:sts::ACCOUNT:assumed-role/ROLE/NAME; for an account of this machine, local:{text}",
+        code="bad_admin",
+    )
 
 
 def _role_in(kind: str, segments: list[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -41,10 +41,12 @@ class ApiKeys(Protocol):
         """The user's newest keys, newest first; `current` is the hash of the one that asks."""
         ...
 
-    async def rotate(self, rotation: Rotation, now: datetime, audit: AuditEntry) -> None:
+    async def rotate(self, rotation: Rotation, now: datetime, audit: AuditEntry) -> datetime:
         """Add the new key, and let the old one end then, or when it would have ended anyway, if sooner.
 
-        `Unauthenticated` if the old one does not work any more: nothing is written then.
+        When the new one ends, which is never after the login that the old one belongs to. A key has one
+        successor, however many ask for it at once: `Conflict` with the code `key_has_successor` if it has
+        one. `Unauthenticated` if the old one does not work any more. Nothing is written then.
         """
         ...
 
@@ -52,6 +54,13 @@ class ApiKeys(Protocol):
         """End a key of this user; one that has ended already stays so, and nothing is written.
 
         `NotFound` if the user has none with this prefix, `Conflict` if there are several.
+        """
+        ...
+
+    async def list_standing(self, key_hashes: Collection[bytes], now: datetime) -> frozenset[bytes]:
+        """Those that are not revoked, of users who are not disabled, and of logins that have not ended.
+
+        A key that has expired, or was rotated, stands as long as its login.
         """
         ...
 

@@ -23,6 +23,8 @@ class Channel(StrEnum):
     """A disk wants its turn; the payload is its id."""
     EVENT = "gpu_dev_event"
     """An event was appended; the payload is the reservation's id."""
+    KEYS = "gpu_dev_keys"
+    """API keys were revoked; the payload is their user's id, or empty for those of all users."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
@@ -16,6 +16,8 @@ class User:
     user_id: UserId
     username: str
     is_active: bool = True
+    identity: str = field(default="", compare=False)
+    """Who that is, as `domain.identity` writes it; known of a user who was found by a key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,8 @@ class NewKey:
     key_hash: bytes
     prefix: str
     expires_at: datetime
+    login_ends_at: datetime | None = None
+    """The end of the login that it belongs to; None: its own end."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import asyncio
 import re
 import socket
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import cast
@@ -22,7 +23,9 @@ from gpudev.api.encoding import json_response
 from gpudev.api.errors import answer_of
 from gpudev.api.origin import find_address
 from gpudev.app.application import TrustedProxies
+from gpudev.app.audit_tally import AuditTally
 from gpudev.app.connect import Connect
+from gpudev.domain.audit import AuditAction
 from gpudev.domain.errors import GpuDevError, NotFound, QuotaExceeded, StoreUnavailable, Unauthenticated
 from gpudev.domain.names import UserId
 from gpudev.proxy.tunnel import CHUNK, Tunnel
@@ -38,6 +41,7 @@ _PING_SECONDS = 30.0
 _MOST_MESSAGES = 4
 """That wait for a slow dev server; then the client is not read any more."""
 _LONGEST_MESSAGE = 1 << 20
+_OVER = "The reservation is over, its key was revoked, or you may not connect any more."
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +53,17 @@ class Limits:
 
 
 class SshProxy:
-    def __init__(self, connect: Connect, limits: Limits, trusted: TrustedProxies) -> None:
+    def __init__(
+        self,
+        connect: Connect,
+        limits: Limits,
+        trusted: TrustedProxies,
+        keys_changed: asyncio.Event,
+        tally: AuditTally,
+    ) -> None:
         self._connect = connect
+        self._keys_changed = keys_changed
+        self._tally = tally
         self._limits = limits
         self._trusted = trusted
         self._open: set[Tunnel] = set()
@@ -125,16 +138,28 @@ class SshProxy:
     async def _serve_tunnel(self, connection: ServerConnection) -> None:
         tunnel = cast("Tunnel", connection)
         self._open.add(tunnel)
+        self._note(tunnel, AuditAction.OPEN_TUNNEL)
         TUNNELS.inc()
+        # What ended its right between the check of the request and this line must not be missed.
+        self._keys_changed.set()
         try:
             await tunnel.run()
         finally:
             self._open.discard(tunnel)
+            self._note(tunnel, AuditAction.CLOSE_TUNNEL, tunnel.describe())
             TUNNELS.dec()
+
+    def _note(self, tunnel: Tunnel, action: AuditAction, detail: str = "") -> None:
+        if led_to := tunnel.destination:
+            self._tally.note(led_to.caller.entry(action, led_to.reservation_id, detail=detail))
 
     async def _check_now_and_then(self) -> None:
         while True:
-            await asyncio.sleep(min(self._limits.check_seconds, self._limits.idle_seconds / 2))
+            with suppress(TimeoutError):
+                await asyncio.wait_for(
+                    self._keys_changed.wait(), min(self._limits.check_seconds, self._limits.idle_seconds / 2)
+                )
+            self._keys_changed.clear()
             try:
                 await self._end_what_is_over()
             except StoreUnavailable as error:
@@ -146,11 +171,11 @@ class SshProxy:
         for tunnel in [one for one in self._open if now - one.touched_at > self._limits.idle_seconds]:
             minutes = self._limits.idle_seconds / 60
             await tunnel.end(IDLE, "idle", f"Nothing has passed for {minutes:g} minutes.")
-        led_to = {one: one.destination.reservation_id for one in self._open if one.destination}
-        still_open = await self._connect.list_still_open(set(led_to.values())) if led_to else frozenset()
-        for tunnel, reservation_id in led_to.items():
-            if reservation_id not in still_open:
-                await tunnel.end(ENDED, "ended", "The reservation is over, or you may not connect any more.")
+        led_to = {one: one.destination for one in self._open if one.destination}
+        still_open = await self._connect.list_open(led_to.values())
+        over = [tunnel for tunnel, destination in led_to.items() if destination not in still_open]
+        # All at once: a client that does not answer to the end holds up none of the others.
+        await asyncio.gather(*(tunnel.end(ENDED, "ended", _OVER) for tunnel in over))
 
 
 def _response(answer: HttpAnswer) -> Response:

@@ -27,12 +27,18 @@ class Tunnel(ServerConnection):
     destination: Destination | None = None
     touched_at: float = 0.0
     ended_for: str = "closed"
+    opened_at: float = 0.0
+    bytes_to_server: int = 0
+    bytes_to_client: int = 0
+    is_over: bool = False
+    """From then on nothing more passes, however long the client takes to close."""
 
     async def run(self) -> None:
         """Until both directions have ended, or either side is gone."""
         if self.destination is None:
             raise RuntimeError("A tunnel that nobody was granted.")
         self.touch()
+        self.opened_at = self.touched_at
         server = await self._reach(self.destination)
         if server is None:
             return
@@ -45,9 +51,17 @@ class Tunnel(ServerConnection):
     def touch(self) -> None:
         self.touched_at = self.loop.time()
 
+    def describe(self) -> str:
+        """What passed through it until now, for the audit log."""
+        seconds = self.loop.time() - self.opened_at
+        return (
+            f"After {seconds:.0f} s, {self.bytes_to_server} bytes to the server and {self.bytes_to_client} "
+            f"to the client: {self.ended_for}."
+        )
+
     async def end(self, code: int, why: str, sentence: str) -> None:
         """For a reason of ours, which the user is told."""
-        self.ended_for = why
+        self.ended_for, self.is_over = why, True
         await self.close(code, sentence)
 
     async def _reach(self, destination: Destination) -> _Server | None:
@@ -58,6 +72,7 @@ class Tunnel(ServerConnection):
         except (OSError, TimeoutError) as error:
             _log.warning("server_not_reached", reservation=destination.reservation_id, error=str(error))
             TUNNEL_ENDS.labels("no_server").inc()
+            self.ended_for = "no_server"
             await self.close(NO_SERVER, "The dev server does not answer on its SSH port.")
             return None
         return _Server(reader, writer)
@@ -84,11 +99,12 @@ class Tunnel(ServerConnection):
             if message == END_OF_STREAM:
                 server.writer.write_eof()
                 return
-            if isinstance(message, str):
+            if isinstance(message, str) or self.is_over:
                 continue
             self.touch()
             server.writer.write(message)
             _TO_SERVER.inc(len(message))
+            self.bytes_to_server += len(message)
             await server.writer.drain()
 
     async def _to_client(self, server: _Server) -> None:
@@ -96,6 +112,7 @@ class Tunnel(ServerConnection):
             self.touch()
             await self.send(data)
             _TO_CLIENT.inc(len(data))
+            self.bytes_to_client += len(data)
         await self.send(END_OF_STREAM)
 
 

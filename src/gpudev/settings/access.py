@@ -35,8 +35,9 @@ class AwsSettings(BaseSettings):
     )
     """Address of the one Auto Scaling service to ask how many machines there are. Empty: that of AWS, and
     with `GPU_DEV_STATE_DIR` none."""
-    accepts_credentials: bool = Field(True, validation_alias="GPU_DEV_ACCEPT_AWS_CREDENTIALS")
-    """Whether a login may hold AWS credentials themselves, as clients of version 0.3 send them."""
+    accepts_credentials: bool = Field(False, validation_alias="GPU_DEV_ACCEPT_AWS_CREDENTIALS")
+    """Whether a login may hold AWS credentials themselves, as clients of version 0.3 send them: secrets that
+    leave the user's machine. Newer clients do without."""
 
     @property
     def accounts(self) -> frozenset[str]:
@@ -53,13 +54,15 @@ class AccessSettings(BaseSettings):
     model_config = CONFIG
 
     admin_names: str = Field("", validation_alias="GPU_DEV_ADMINS")
-    """Usernames of the admins. On one machine its owner is an admin, too."""
+    """Identities of the admins: the ARN that `gpu-dev whoami` shows each of them, or `local:NAME` for an
+    account of the server's own machine, whose owner is an admin anyway. A username alone is refused."""
     trusted_proxies: str = Field("", validation_alias="GPU_DEV_TRUSTED_PROXIES")
     """Addresses and networks of the proxies whose `X-Forwarded-For` is believed, `10.0.0.0/8` for example."""
     key_overlap_seconds: int = Field(60, validation_alias="GPU_DEV_KEY_OVERLAP_SECONDS", ge=0, le=3600)
     """How long a key goes on working after it was rotated, in seconds."""
     login_failures: int = Field(20, validation_alias="GPU_DEV_LOGIN_FAILURES", ge=1)
-    """So many failed logins from one address, and no more are looked at until the window below has passed."""
+    """So many failed logins from one address within the window below, and the next ones that fail are
+    answered 429. A correct login is let in at any time."""
     login_failure_minutes: float = Field(5, validation_alias="GPU_DEV_LOGIN_FAILURE_MINUTES", gt=0)
     """The window in which failed logins are counted, in minutes."""
     requests_per_second: float = Field(100, validation_alias="GPU_DEV_REQUESTS_PER_SECOND", ge=0)

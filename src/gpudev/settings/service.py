@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from datetime import timedelta
 from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
@@ -63,7 +64,18 @@ class ApiSettings(BaseSettings):
     metrics_dir: Path | None = Field(None, validation_alias="PROMETHEUS_MULTIPROC_DIR")
     """Folder in which processes share their metrics. Several workers make one of their own without it."""
     key_ttl_hours: int = Field(2, validation_alias="API_KEY_TTL_HOURS", ge=1, le=168)
-    """How long an API key lives, in hours."""
+    """How long an API key lives, in hours; never longer than its login."""
+    login_hours: float = Field(24, validation_alias="GPU_DEV_LOGIN_HOURS", gt=0, le=720)
+    """How long a login lasts, in hours. Rotating a key does not lengthen it: then one logs in again. What was
+    opened with its keys, SSH connections through the proxy for example, ends with it."""
+
+    @property
+    def key_life(self) -> timedelta:
+        return timedelta(hours=self.key_ttl_hours)
+
+    @property
+    def login_life(self) -> timedelta:
+        return timedelta(hours=self.login_hours)
 
 
 class ConnectionSettings(BaseSettings):

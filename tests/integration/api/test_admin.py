@@ -23,7 +23,7 @@ DEADLINE_SECONDS = 30
 @pytest.fixture(scope="module")
 def api_server(module_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     asyncio.run(offer_types(module_database))
-    settings = {"GPU_DEV_ADMINS": "grace, root", "GPU_DEV_AUDIT_SEAL_SECONDS": "0.05"}
+    settings = {"GPU_DEV_ADMINS": "local:grace, local:root", "GPU_DEV_AUDIT_SEAL_SECONDS": "0.05"}
     with running_api(module_database, Path(tmp_path_factory.mktemp("state")), settings) as server:
         yield server
 

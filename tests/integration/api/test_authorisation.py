@@ -29,7 +29,7 @@ NO_PROOF = {"timestamp": 0, "nonce": "", "proof": ""}
 AWS_KEYS = {"aws_access_key_id": "A" * 20, "aws_secret_access_key": "s" * 40}
 NO_REQUEST: dict[str, Any] = {"url": "", "headers": {}, "body": ""}
 SETTINGS = {
-    "GPU_DEV_ADMINS": "admin",
+    "GPU_DEV_ADMINS": "local:admin",
     # Many of these keys are wrong on purpose, and one that is rotated is used again.
     "GPU_DEV_WRONG_KEYS_PER_MINUTE": "0",
     "GPU_DEV_KEY_OVERLAP_SECONDS": "3600",

@@ -182,11 +182,43 @@ def test_a_body_that_is_too_long_is_not_read(server: ApiServer) -> None:
     assert refusal(answer) == (413, "body_too_large")
 
 
-def test_credentials_are_not_taken_where_that_is_switched_off(world: World, sts: Sts, ada: Key) -> None:
-    with world.api(GPU_DEV_ACCEPT_AWS_CREDENTIALS="false") as server:
-        assert refusal(log_in_raw(server, ada)) == (403, "credentials_not_taken")
+def test_credentials_are_not_taken_unless_the_operator_allows_it(world: World, sts: Sts, ada: Key) -> None:
+    with world.api(GPU_DEV_ACCEPT_AWS_CREDENTIALS=None) as server:
+        refused = log_in_raw(server, ada)
+        assert refusal(refused) == (403, "credentials_not_taken")
+        assert "GPU_DEV_ACCEPT_AWS_CREDENTIALS=true" in refused.json["detail"]
         request = sign(Question(sts.url, headers={"x-gpu-dev-nonce": "n"}), ada)
         assert log_in(server, request).status == 200
+
+
+def test_an_admin_is_an_identity_and_not_whoever_has_the_name_first(world: World, sts: Sts) -> None:
+    admins = ",".join(f"arn:aws:sts::{ACCOUNT}:assumed-role/{ROLE}/{name}" for name in ("boss", "chief"))
+    others = "999999999999"
+    with world.api(GPU_DEV_ADMINS=admins, ALLOWED_AWS_ACCOUNTS=f"{ACCOUNT},{others}") as server:
+
+        def is_admin(key: Key) -> bool:
+            given = log_in(server, sign(Question(sts.url), key)).json
+            return server.call("GET", "/v1/me", key=given["api_key"]).json["is_admin"] is True
+
+        assert not is_admin(sts.assume("boss", account=others)), "of another account, and first"
+        assert refusal(log_in(server, sign(Question(sts.url), sts.assume("boss")))) == (403, "username_taken")
+        assert is_admin(sts.assume("chief"))
+
+
+def test_a_server_whose_admins_are_usernames_does_not_start(world: World) -> None:
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(world.folder),
+        "GPU_DEV_ADMINS": "boss",
+        "GPU_DEV_DATABASE_URL": world.dsn,
+        "GPU_DEV_API_PORT": "0",
+    }
+    command = [sys.executable, "-m", "gpudev.cli.main", "server", "api"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode != 0
+    assert '"boss" in GPU_DEV_ADMINS names no identity' in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "local:boss" in done.stderr
 
 
 def test_the_servers_own_account_may_come_in_by_default(world: World, sts: Sts, ada: Key) -> None:

@@ -23,7 +23,7 @@ FLEET = tuple(Node(NodeName(f"t4-{number}"), "t4", 4, 4) for number in range(2))
 @pytest.fixture(scope="module")
 def api_server(module_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     asyncio.run(offer_types(module_database))
-    settings = {"GPU_DEV_ADMINS": "grace"}
+    settings = {"GPU_DEV_ADMINS": "local:grace"}
     with running_api(module_database, Path(tmp_path_factory.mktemp("state")), settings) as server:
         yield server
 

@@ -42,7 +42,7 @@ CHECKS = [
 ]
 CALLERS = ("owner", "stranger", "admin", "nobody")
 SETTINGS = {
-    "GPU_DEV_ADMINS": "admin",
+    "GPU_DEV_ADMINS": "local:admin",
     # Nobody shall be stopped, and a key that was rotated is used again.
     "GPU_DEV_REQUESTS_PER_SECOND": "0",
     "GPU_DEV_WRONG_KEYS_PER_MINUTE": "0",

@@ -16,9 +16,10 @@ from gpudev.adapters.local.database.embedded_postgres import EmbeddedPostgres
 from gpudev.adapters.postgres.migrate import migrate
 from gpudev.adapters.postgres.pool import Database
 from gpudev.app.admit import Visitor
+from gpudev.app.audit_tally import AuditTally
 from gpudev.app.jobs_of import JobsOf
 from gpudev.app.list_jobs import ListJobs
-from gpudev.app.login import Authenticate, IssueKey, LoginOrigin
+from gpudev.app.login import Authenticate, IssueKey, KeyLife, LoginOrigin
 from gpudev.bootstrap.access import make_admit, make_key_uses
 from gpudev.bootstrap.foundation import Stores, SystemClock
 from gpudev.domain.audit import SERVER_ITSELF, AuditAction, AuditEntry
@@ -74,12 +75,15 @@ async def world() -> AsyncIterator[World]:
                 await stores.gpu_types.sync(DEFAULT_CATALOGUE.types)
                 clock = SystemClock()
                 user = await stores.users.upsert("ada")
-                issued = await IssueKey(stores.users, clock, ttl_hours=1)(user, LoginOrigin("test", "here"))
+                issued = await IssueKey(stores.users, clock, KeyLife(timedelta(hours=1), timedelta(hours=1)))(
+                    user, LoginOrigin("test", "here")
+                )
                 ended = await _end(stores, await submit(stores, make_reservation(user)))
                 await submit(stores, make_reservation(user))
                 await catch_up(primary, replica)
                 authenticate = Authenticate(stores.users, clock)
-                admit = make_admit(Settings(), authenticate, make_key_uses(stores, clock), clock)
+                tally = AuditTally(stores.audit, stores.health, clock)
+                admit = make_admit(Settings(), authenticate, make_key_uses(stores, clock), tally, clock)
                 jobs_of = JobsOf(stores.users, stores.audit)
                 list_jobs = ListJobs(stores.reservations, admit, jobs_of, stores.history)
                 visitor = admit.meet(issued.api_key, "here")

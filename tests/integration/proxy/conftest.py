@@ -48,10 +48,11 @@ def key_of(username: str) -> str:
     return f"key-of-{username}"
 
 
-async def add_user(dsn: str, username: str) -> None:
+async def add_user(dsn: str, username: str, key: str = "") -> None:
+    """Somebody with a key; with another one, if they are there already."""
     async with open_test_stores(dsn) as stores:
         user = await stores.users.upsert(username)
-        key = key_of(username)
+        key = key or key_of(username)
         ends_at = datetime.now(UTC) + timedelta(hours=1)
         hashed = hashlib.sha256(key.encode()).digest()
         await stores.users.add_key(user.user_id, NewKey(hashed, key[:8], ends_at))

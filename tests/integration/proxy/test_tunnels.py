@@ -17,7 +17,8 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection
 
-from gpudev.domain.audit import AuditEntry
+from gpudev.domain.audit import AuditEntry, AuditRecord
+from gpudev.ports.audit import AuditQuery
 from gpudev.wire.tunnel import END_OF_STREAM, ENDED, GOING_AWAY, IDLE, NO_SERVER
 from tests.integration.proxy.conftest import Reserve, add_user, key_of, reserve_for
 from tests.support.reservations import open_test_stores
@@ -201,6 +202,60 @@ class TestLimits:
             asyncio.run(end_right(database, reservation, what))
             assert self.find_end(tunnel)[0] == ENDED
 
+    @pytest.mark.parametrize("what", ["key-revoked", "user-disabled"])
+    def test_a_revocation_ends_a_tunnel_without_waiting_for_the_next_check(
+        self, database: str, server: socket.socket, what: str
+    ) -> None:
+        asyncio.run(add_user(database, "ada"))
+        reservation = asyncio.run(reserve_for(database, "ada", server.getsockname()[1]))
+        with (
+            running_proxy(database, GPU_DEV_SSH_PROXY_CHECK_SECONDS="3600") as proxy,
+            proxy.open(reservation, key_of("ada")) as tunnel,
+            accept(server) as ssh,
+        ):
+            ssh.sendall(b"still here")
+            assert tunnel.recv(DEADLINE_SECONDS) == b"still here"
+            asyncio.run(end_right(database, reservation, what))
+            assert self.find_end(tunnel)[0] == ENDED
+
+    def test_a_tunnel_lasts_longer_than_its_key_and_not_longer_than_the_login(
+        self, database: str, server: socket.socket
+    ) -> None:
+        asyncio.run(add_user(database, "ada"))
+        reservation = asyncio.run(reserve_for(database, "ada", server.getsockname()[1]))
+        with (
+            running_proxy(database, GPU_DEV_SSH_PROXY_CHECK_SECONDS="0.05") as proxy,
+            proxy.open(reservation, key_of("ada")) as old,
+            accept(server) as old_ssh,
+        ):
+            asyncio.run(end_right(database, reservation, "key-expired"))
+            asyncio.run(add_user(database, "ada", "key-of-ada-2"))
+            with proxy.open(reservation, "key-of-ada-2") as other, accept(server):
+                asyncio.run(end_right(database, reservation, "login-ended"))
+                assert self.find_end(other)[0] == ENDED, "so the check has run since the old key expired"
+            old_ssh.sendall(b"still here")
+            assert old.recv(DEADLINE_SECONDS) == b"still here"
+
+    def test_who_connects_to_what_is_in_the_audit_log(self, database: str, server: socket.socket) -> None:
+        asyncio.run(add_user(database, "ada"))
+        reservation = asyncio.run(reserve_for(database, "ada", server.getsockname()[1]))
+        with (
+            running_proxy(database) as proxy,
+            proxy.open(reservation, key_of("ada")) as tunnel,
+            accept(server) as ssh,
+        ):
+            tunnel.send(b"hello")
+            assert ssh.recv(100) == b"hello"
+        # The proxy has stopped, and has written all that it knew.
+        opened, closed = reversed(asyncio.run(read_audit(database)))
+        assert (opened.entry.username, opened.entry.action, opened.entry.target) == (
+            "ada",
+            "open_tunnel",
+            reservation,
+        )
+        assert (closed.entry.action, closed.entry.target) == ("close_tunnel", reservation)
+        assert "5 bytes to the server" in closed.entry.detail
+
     def test_a_proxy_that_stops_lets_people_finish(self, database: str, server: socket.socket) -> None:
         asyncio.run(add_user(database, "ada"))
         reservation = asyncio.run(reserve_for(database, "ada", server.getsockname()[1]))
@@ -239,9 +294,26 @@ class TestLimits:
         return ended.value.rcvd.code, ended.value.rcvd.reason
 
 
+async def read_audit(dsn: str) -> tuple[AuditRecord, ...]:
+    async with open_test_stores(dsn) as stores:
+        return await stores.audit.list_page(AuditQuery())
+
+
 async def end_right(dsn: str, reservation: str, what: str) -> None:
     async with open_test_stores(dsn) as stores:
-        if what == "user-disabled":
+        if what == "key-revoked":
+            user = await stores.users.find_by_name("ada")
+            assert user is not None
+            await stores.api_keys.revoke(user.user_id, key_of("ada")[:8], AuditEntry("ada", "key_revoked"))
+        elif what == "key-expired":
+            await stores.database.execute(
+                "UPDATE api_keys SET expires_at = now(), login_ends_at = now() + interval '1 hour'"
+            )
+        elif what == "login-ended":
+            await stores.database.execute(
+                "UPDATE api_keys SET login_ends_at = now() WHERE key_id = (SELECT max(key_id) FROM api_keys)"
+            )
+        elif what == "user-disabled":
             entry = AuditEntry("root", "user_disabled", "ada")
             await stores.users.set_active("ada", is_active=False, audit=entry)
         else:

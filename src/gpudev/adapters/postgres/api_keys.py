@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 
 from gpudev.adapters.postgres.audit import audit_rows
@@ -37,17 +37,20 @@ class PostgresApiKeys:
             for row in rows
         )
 
-    async def rotate(self, rotation: Rotation, now: datetime, audit: AuditEntry) -> None:
-        user_id, new = rotation.user_id, rotation.new
+    async def rotate(self, rotation: Rotation, now: datetime, audit: AuditEntry) -> datetime:
+        user_id, old, new = rotation.user_id, rotation.old_hash, rotation.new
         async with self._database.transaction() as connection:
-            works = await connection.fetchval(
-                _SQL["end_rotated"], user_id, rotation.old_hash, rotation.old_ends_at, now
+            login_ends_at = await connection.fetchval(
+                _SQL["end_rotated"], user_id, old, rotation.old_ends_at, now
             )
-            if not works:
-                raise Unauthenticated("The API key was revoked or has expired.", hint="Log in again.")
-            await connection.execute(
-                _USERS["add_key"], user_id, new.key_hash, new.prefix, new.expires_at, audit_rows([audit])
-            )
+            if login_ends_at is None:
+                raise _not_rotated(
+                    has_successor=await connection.fetchval(_SQL["has_successor"], user_id, old, now)
+                )
+            ends_at: datetime = min(new.expires_at, login_ends_at)
+            key = (new.key_hash, new.prefix, ends_at, login_ends_at)
+            await connection.execute(_USERS["add_key"], user_id, *key, audit_rows([audit]))
+            return ends_at
 
     async def revoke(self, user_id: UserId, prefix: str, audit: AuditEntry) -> None:
         async with self._database.transaction() as connection:
@@ -64,10 +67,24 @@ class PostgresApiKeys:
                 await connection.execute(_SQL["revoke"], found[0]["key_id"])
                 await connection.execute(_AUDIT["write"], audit_rows([audit]))
 
+    async def list_standing(self, key_hashes: Collection[bytes], now: datetime) -> frozenset[bytes]:
+        rows = await self._database.fetch(_SQL["list_standing"], list(key_hashes), now)
+        return frozenset(row["key_hash"] for row in rows)
+
     async def note_uses(self, uses: Mapping[bytes, datetime]) -> None:
         # In one order everywhere, so that two processes do not lock the same keys crosswise.
         hashes = sorted(uses)
         await self._database.execute(_SQL["note_uses"], hashes, [uses[key_hash] for key_hash in hashes])
+
+
+def _not_rotated(*, has_successor: bool) -> Conflict | Unauthenticated:
+    if has_successor:
+        return Conflict(
+            "This API key has been replaced already, and a key has one successor.",
+            hint="Use the successor. If its answer was lost, log in again: gpu-dev login",
+            code="key_has_successor",
+        )
+    return Unauthenticated("The API key was revoked or has expired.", hint="Log in again.")
 
 
 class PostgresLoginFailures:

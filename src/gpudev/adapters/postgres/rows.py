@@ -130,7 +130,7 @@ def caller_from(rows: Sequence[Row]) -> User | None:
     if not rows:
         return None
     row = rows[0]
-    return User(UserId(row["caller_id"]), row["caller_name"], row["caller_is_active"])
+    return User(UserId(row["caller_id"]), row["caller_name"], row["caller_is_active"], row["caller_identity"])
 
 
 def event_from(row: Row) -> StoredEvent:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from gpudev.adapters.postgres.audit import audit_rows
@@ -33,12 +34,12 @@ class PostgresUsers:
 
     async def find_by_key(self, key_hash: bytes, now: datetime) -> User | None:
         row = await self._database.fetch_row(_SQL["find_by_key"], key_hash, now)
-        return _user_from(row) if row else None
+        return replace(_user_from(row), identity=row["identity"]) if row else None
 
     async def add_key(self, user_id: UserId, key: NewKey, audit: Sequence[AuditEntry] = ()) -> None:
-        await self._database.execute(
-            _SQL["add_key"], user_id, key.key_hash, key.prefix, key.expires_at, audit_rows(audit)
-        )
+        login_ends_at = key.login_ends_at or key.expires_at
+        values = (user_id, key.key_hash, key.prefix, key.expires_at, login_ends_at)
+        await self._database.execute(_SQL["add_key"], *values, audit_rows(audit))
 
     async def revoke_keys(self, audit: AuditEntry) -> None:
         await self._database.execute(_SQL["revoke_keys"], audit_rows([audit]))

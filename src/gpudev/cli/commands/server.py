@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from gpudev.cli.output import put, say
+from gpudev.client.errors import ClientError
 
 
 @click.group("server")
@@ -15,9 +16,13 @@ def command() -> None:
 @command.command("api")
 def api() -> None:
     """Serve the HTTP API until stopped."""
+    from gpudev.bootstrap import Failure
     from gpudev.bootstrap.api import run_api
 
-    run_api()
+    try:
+        run_api()
+    except Failure as error:
+        raise ClientError(error.message, hint=error.hint, code=error.code) from error
 
 
 @command.command("controller")

@@ -28,6 +28,7 @@ SELECT * FROM availability_rows ORDER BY gpu_type;
 
 -- name: list_availability_for_key
 SELECT caller.user_id AS caller_id, caller.username AS caller_name, caller.is_active AS caller_is_active,
+       caller.identity AS caller_identity,
        room.*
 FROM callers caller LEFT JOIN availability_rows room ON true
 WHERE caller.key_hash = $1 AND caller.expires_at > $2

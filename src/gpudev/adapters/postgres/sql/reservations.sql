@@ -72,6 +72,7 @@ LIMIT 50;
 -- keeps the planner from looking for the id among all that the user ever had.
 -- name: find_for_key
 SELECT caller.user_id AS caller_id, caller.username AS caller_name, caller.is_active AS caller_is_active,
+       caller.identity AS caller_identity,
        found.*
 FROM callers caller
 LEFT JOIN (SELECT * FROM listed_rows WHERE reservation_id = $3 OFFSET 0) found ON found.user_id = caller.user_id
@@ -79,6 +80,7 @@ WHERE caller.key_hash = $1 AND caller.expires_at > $2;
 
 -- name: list_matching_for_key
 SELECT caller.user_id AS caller_id, caller.username AS caller_name, caller.is_active AS caller_is_active,
+       caller.identity AS caller_identity,
        found.*
 FROM callers caller LEFT JOIN LATERAL (
     SELECT r.*
@@ -122,6 +124,7 @@ ORDER BY page.created_at DESC, page.reservation_id;
 
 -- name: list_page_for_key
 SELECT caller.user_id AS caller_id, caller.username AS caller_name, caller.is_active AS caller_is_active,
+       caller.identity AS caller_identity,
        page.*, counted.total
 FROM callers caller
 CROSS JOIN LATERAL (
@@ -142,6 +145,7 @@ ORDER BY page.created_at DESC, page.reservation_id;
 -- The newest of whoever has the key, by their marks alone.
 -- name: list_marks_for_key
 SELECT caller.user_id AS caller_id, caller.username AS caller_name, caller.is_active AS caller_is_active,
+       caller.identity AS caller_identity,
        ARRAY(SELECT m.mark FROM reservation_marks m WHERE m.user_id = caller.user_id
              ORDER BY m.created_at DESC, m.reservation_id LIMIT $3 OFFSET $4) AS marks,
        (SELECT coalesce(sum(c.counted), 0) FROM reservation_counts c WHERE c.user_id = caller.user_id) AS total

@@ -5,20 +5,20 @@ WHERE api_users.aws_account IS NULL
 RETURNING api_users.user_id, api_users.username, api_users.is_active;
 
 -- name: find_by_key
-SELECT user_id, username, is_active FROM callers WHERE key_hash = $1 AND expires_at > $2;
+SELECT user_id, username, is_active, identity FROM callers WHERE key_hash = $1 AND expires_at > $2;
 
 -- name: add_key
 WITH added AS (
-    INSERT INTO api_keys (user_id, key_hash, key_prefix, expires_at) VALUES ($1, $2, $3, $4)
+    INSERT INTO api_keys (user_id, key_hash, key_prefix, expires_at, login_ends_at) VALUES ($1, $2, $3, $4, $5)
     RETURNING key_id
 )
-SELECT write_audit($5::jsonb) FROM added;
+SELECT write_audit($6::jsonb) FROM added;
 
 -- name: revoke_keys
 WITH revoked AS (
     UPDATE api_keys SET is_active = false WHERE is_active RETURNING key_id
 )
-SELECT write_audit($1::jsonb) WHERE EXISTS (SELECT FROM revoked);
+SELECT write_audit($1::jsonb), pg_notify('gpu_dev_keys', '') WHERE EXISTS (SELECT FROM revoked);
 
 -- name: use_proof
 INSERT INTO used_proofs (proof, expires_at) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING true;
@@ -46,4 +46,5 @@ WITH changed AS (
     FROM changed
     WHERE api_keys.user_id = changed.user_id AND api_keys.is_active AND NOT changed.is_active
 )
-SELECT user_id, username, is_active, write_audit($3::jsonb) FROM changed;
+SELECT user_id, username, is_active, write_audit($3::jsonb), pg_notify('gpu_dev_keys', user_id::text)
+FROM changed;

@@ -133,6 +133,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setattr(http, "REPEAT_PAUSES", ())
+    # `submit` tells first what it would send from here.
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project" / "train.py").write_text("pass\n")
+    monkeypatch.chdir(tmp_path / "project")
     return tmp_path
 
 

@@ -9,7 +9,7 @@ import unicodedata
 import pytest
 
 from gpudev.api.free_text import _pattern
-from gpudev.wire.text import Text, escape_hidden, has_hidden, is_hidden
+from gpudev.wire.text import HIDDEN, Text, escape_hidden, has_hidden, is_hidden
 
 JOINERS = "\u200c\u200d"
 HOSTILE = {
@@ -37,7 +37,8 @@ HARMLESS = (
 
 
 def test_hidden_are_the_control_and_format_characters_of_unicode_but_the_joiners() -> None:
-    hidden = {character for character in map(chr, range(sys.maxunicode + 1)) if is_hidden(character)}
+    hidden = {chr(code) for first, last in HIDDEN for code in range(first, last + 1)}
+    assert all(map(is_hidden, hidden))
     known = {
         character
         for character in map(chr, range(sys.maxunicode + 1))

@@ -33,7 +33,7 @@ class SubmitRequest:
     """`[a-z0-9-]{1,40}`, not all hexadecimal, unique among one's live reservations. Left out: one is made."""
     image: Image | None = None
     """Container image instead of the standard one; on one machine it is not supported."""
-    dockerfile: Annotated[str, Text(8_000_000, has_lines=True)] | None = None
+    dockerfile: Annotated[str, Text(1_000_000, has_lines=True)] | None = None
     """Build context with a Dockerfile, as base64 of a tar.gz. Not supported yet."""
     preserve_entrypoint: bool | None = None
     """Run the entry point of one's own image. Not supported yet."""

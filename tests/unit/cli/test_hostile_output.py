@@ -13,6 +13,7 @@ import json
 import pkgutil
 import types
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import pytest
@@ -35,6 +36,13 @@ KNOWN = {"status": "failed", "reservation_id": "7f3a91c2-0000-4000-8000-00000000
 """What decides how a command goes on. A reservation that is over is not waited for or connected to."""
 OF_THEIR_OWN = {"open", "login", "doctor", "disk list", "notify test"}
 """Commands that may have nothing to say of what the server says; `open` looks for an editor first."""
+
+
+@pytest.fixture(autouse=True)
+def _folder(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`submit` looks at what is there."""
+    (home / "project").mkdir()
+    monkeypatch.chdir(home / "project")
 
 
 def list_routes() -> list[APIRoute]:

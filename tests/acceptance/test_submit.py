@@ -53,7 +53,15 @@ def test_a_command_runs_with_its_folder_and_its_results_come_back(machine: Machi
     assert (project / "result.txt").read_text() == "42\n"
     assert (project / "out" / "input.txt").read_text() == "given\n"
     (job,) = machine.list()[:1]
-    wait_for(lambda: machine.show(job["job_id"])["status"] == "cancelled", "the GPUs to be given back")
+    short = job["job_id"][:8]
+    wait_for(lambda: machine.show(short)["status"] == "cancelled", "the GPUs to be given back")
+    shown = machine.show(short)
+    assert (shown["outcome"], shown["exit_code"], shown["reason"]) == ("failed", 7, "command_finished")
+    assert shown["current_detailed_status"] == "The command finished with exit code 7."
+    for command in (("list", "--all"), ("show", short), ("why", short)):
+        assert "failed, exit code 7" in " ".join(machine.run(*command).stdout.split()), command
+    assert machine.ask("why", short)["job"]["exit_code"] == 7
+    assert machine.run("logs", short).stdout == "working\n"
 
 
 def test_what_did_not_change_is_not_fetched(machine: Machine, project: Path, tmp_path: Path) -> None:
@@ -220,7 +228,12 @@ def test_a_failed_command_a_killed_client_and_an_end_lose_no_file(machine: Machi
         run.wait_for_output("on\n")
         run.kill()
     short = machine.show("lost")["job_id"][:8]
+    assert machine.run("logs", "lost", "--tail", "1").stdout.endswith("on\n")
     machine.run("cancel", "lost", "--yes")
+    ended = machine.show(short)
+    assert (ended["outcome"], ended["reason"]) == ("stopped", "cancelled_by_user")
+    assert f'on the disk "default" in submit/{short}/files' in ended["current_detailed_status"]
+    assert machine.run("logs", short).stdout == "on\n"
     machine.reserve("-t", "h100", "-n", "later")
     machine.run("cp", f"later:submit/{short}/files/result", str(project))
     assert (project / "result").read_text() == "1\n"
@@ -237,12 +250,39 @@ def test_before_its_time_ends_it_is_stopped_and_its_results_are_fetched(
     assert (project / "checkpoint").read_text() == "saved\n"
 
 
+def test_a_command_that_nobody_follows_is_stopped_before_its_time_ends(
+    machine: Machine, project: Path
+) -> None:
+    """The client is gone; the notice of the end, five minutes before it, is enough."""
+    asked = ("-t", "h100", "-n", "alone", "-H", "0.0845", "--grace", "5m", "-C", str(project), SAVES)
+    with submitting(machine, *asked) as run:
+        run.wait_for_output("on\n")
+        run.kill()
+    short = machine.show("alone")["job_id"][:8]
+    there = f"submit/{short}/files/checkpoint"
+    wait_for(lambda: machine.ssh("alone", f"cat {there}").stdout == "saved\n", "the checkpoint")
+    wait_for(lambda: machine.ssh("alone", f"cat submit/{short}/run/code").stdout == "9\n", "its end")
+    machine.run("cancel", "alone", "--yes")
+    ended = machine.show(short)
+    assert (ended["outcome"], ended["exit_code"]) == ("timed_out", 9)
+
+
+def test_a_command_that_is_gone_without_a_trace_loses_no_file(machine: Machine, project: Path) -> None:
+    asked = ("submit", "-t", "h100", "-n", "gone", "-C", str(project))
+    done = machine.run(*asked, "echo 1 > first; kill -9 $PPID; sleep 0.1", check=False)
+    assert (done.returncode, "is gone" in done.stderr) == (1, True), done.stderr
+    assert (project / "first").read_text() == "1\n"
+    wait_for(lambda: machine.show("gone")["status"] == "cancelled", "the GPUs to be given back")
+
+
 def test_what_is_said_is_said_once_and_true(machine: Machine, project: Path) -> None:
     holder = machine.reserve("-t", "h100", "-n", "holder")
     done = machine.run("submit", "-t", "h100", "-C", str(project), "true")
     assert done.stderr.count("Asked for") == 1
     assert "home is not kept" in done.stderr
     assert "is new or changed is in" not in done.stderr
+    silent = machine.run("logs", holder)
+    assert silent.stdout or "has written nothing" in silent.stderr
     machine.run("cancel", holder, "--yes")
 
 

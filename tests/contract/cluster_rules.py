@@ -12,7 +12,8 @@ from typing import Protocol
 import pytest
 
 from gpudev.domain.errors import ClusterUnavailable, Defect
-from gpudev.domain.names import NodeName, ReservationId, member_name
+from gpudev.domain.job import Job
+from gpudev.domain.names import NodeName, ReservationId, id8, member_name
 from gpudev.domain.notices import Notice
 from gpudev.domain.server import ObservedServer, ServerPhase, ServerSpec
 from gpudev.ports.cluster import CapacityChanged, Cluster, ServerChanged
@@ -285,6 +286,20 @@ class ClusterRules:
         await cluster.tell(spec.reservation_id, str(uuid.uuid4()), (WARNING,))
         await cluster.tell(backend.make_spec().reservation_id, server.uid, (WARNING,))
         assert (await SshClient(server, key, tmp_path).run("ls ~/WARN*")).out == ""
+
+    async def test_a_submitted_command_is_known_by_its_files(
+        self, backend: Backend, cluster: Cluster, key: Key, tmp_path: Path
+    ) -> None:
+        spec = backend.make_spec(key)
+        server = await create_ready(cluster, spec)
+        assert await cluster.find_job(spec.reservation_id, server.uid) is None
+        run = f"submit/{id8(spec.reservation_id)}/run"
+        command = (
+            f"mkdir -p {run}; cd {run}; echo words > output; echo 7 > code; ln -s code why; mkfifo fetched"
+        )
+        await SshClient(server, key, tmp_path).run(command)
+        assert await cluster.find_job(spec.reservation_id, server.uid) == Job(7, output="words\n")
+        assert await cluster.find_job(spec.reservation_id, str(uuid.uuid4())) is None
 
     async def test_a_closed_cluster_is_unavailable(self, backend: Backend) -> None:
         async with backend.open() as cluster:

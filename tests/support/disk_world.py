@@ -34,6 +34,7 @@ from gpudev.domain.disk import Disk, DiskId, VolumeId
 from gpudev.domain.errors import Stale, StorageUnavailable, Unavailable
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.idle import Usage
+from gpudev.domain.job import Job
 from gpudev.domain.names import NodeName, OperationId, ReservationId
 from gpudev.domain.notices import Notice
 from gpudev.domain.operations import OperationKind
@@ -196,6 +197,9 @@ class ModelCluster:
         """Nobody is there to read."""
 
     async def list_home(self, reservation_id: ReservationId, uid: str) -> FileListing | None:
+        return None
+
+    async def find_job(self, reservation_id: ReservationId, uid: str) -> Job | None:
         return None
 
     async def measure(self, reservation_id: ReservationId, uid: str, now: datetime) -> Usage | None:

@@ -17,6 +17,7 @@ from typing import Any
 from gpudev.domain.capacity import Node
 from gpudev.domain.errors import ClusterUnavailable
 from gpudev.domain.idle import Signal, Usage
+from gpudev.domain.job import Job
 from gpudev.domain.names import NodeName, ReservationId
 from gpudev.domain.notices import Notice
 from gpudev.domain.plans.orphans import Leftover
@@ -34,6 +35,7 @@ class SimulatedCluster:
     homes: dict[ReservationId, frozenset[Notice]] = field(default_factory=dict)
     shown: Counter[tuple[ReservationId, str]] = field(default_factory=Counter)
     use: dict[ReservationId, dict[Signal, float]] = field(default_factory=dict)
+    jobs: dict[ReservationId, Job] = field(default_factory=dict)
     created: list[ReservationId] = field(default_factory=list)
     """Servers that have come since somebody last asked."""
     has_room_changed: bool = True
@@ -73,6 +75,10 @@ class SimulatedCluster:
             for notice in set(notices) - self.homes.get(reservation_id, frozenset()):
                 self.shown[reservation_id, notice.text] += 1
             self.homes[reservation_id] = frozenset(notices)
+
+    async def find_job(self, reservation_id: ReservationId, uid: str) -> Job | None:
+        self._check()
+        return self.jobs.get(reservation_id)
 
     async def measure(self, reservation_id: ReservationId, uid: str, now: datetime) -> Usage | None:
         self._check()

@@ -50,6 +50,8 @@ def job_detail(reservation: Reservation, app: Application, now: datetime) -> dic
         instance_type=gpu_type.instance_type if gpu_type else None,
         expires_at=reservation.expires_at,
         launched_at=reservation.launched_at,
+        outcome=reservation.outcome,
+        exit_code=reservation.exit_code,
         reservation_ended=reservation.ended_at,
         pod_name=server_name(reservation_id) if reservation.node else None,
         node_ip=address.host if address else None,

@@ -134,7 +134,7 @@ def make_application(settings: Settings, stores: Stores) -> Application:
         key_watch=key_watch,
         audit_tally=tally,
         seal_audit=SealAudit(stores.audit, stores.health, settings.access.seal_seconds),
-        read_logs=ReadLogs(make_logs(settings)),
+        read_logs=ReadLogs(make_logs(settings), stores.job_outputs),
         local_login=local_login,
         aws_login=make_aws_login(settings, stores, clock, local_login),
         identities=stores.identities,

@@ -130,7 +130,14 @@ def make_sending(settings: Settings, stores: Stores) -> SendNotifications:
 def make_executor(settings: Settings, stores: Stores, cluster: Cluster, clock: Clock) -> Executor:
     fault_point = make_fault_point(settings.process.fault_file)
     return Executor(
-        stores.reservations, stores.operations, stores.admissions, cluster, clock, fault_point, stores.disks
+        stores.reservations,
+        stores.operations,
+        stores.admissions,
+        cluster,
+        clock,
+        fault_point,
+        stores.disks,
+        stores.job_outputs,
     )
 
 

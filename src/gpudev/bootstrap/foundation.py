@@ -25,6 +25,7 @@ from gpudev.adapters.postgres.gpu_types import PostgresGpuTypes
 from gpudev.adapters.postgres.health import PostgresHealth
 from gpudev.adapters.postgres.history import PostgresHistory
 from gpudev.adapters.postgres.identities import PostgresIdentities
+from gpudev.adapters.postgres.job_outputs import PostgresJobOutputs
 from gpudev.adapters.postgres.leftovers import PostgresLeftovers
 from gpudev.adapters.postgres.migrate import migrate
 from gpudev.adapters.postgres.nodes import PostgresNodes
@@ -77,6 +78,7 @@ class Stores:
     disks: PostgresDisks
     disk_queue: PgmqDiskQueue
     disk_ledger: PostgresDiskLedger
+    job_outputs: PostgresJobOutputs
     signals: PostgresSignals
     health: PostgresHealth
     forecasts: PostgresForecasts
@@ -107,6 +109,7 @@ class Stores:
             queue=PgmqQueue(database),
             disks=PostgresDisks(database),
             disk_queue=PgmqDiskQueue(database),
+            job_outputs=PostgresJobOutputs(database),
             disk_ledger=PostgresDiskLedger(database),
             signals=PostgresSignals(database.dsn),
             health=PostgresHealth(database),

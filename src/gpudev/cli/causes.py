@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from gpudev.cli.render.reservations import format_outcome
 from gpudev.client.ssh import id8
 from gpudev.wire.jobs import JobDetail, JobEvent
 
@@ -90,10 +91,13 @@ def _headline(job: JobDetail, stages: Sequence[Stage]) -> str:
         "active": "is active",
     }
     if job.status in running:
-        return f"{who} {running[job.status]}."
+        finished = f", and its command has ended: {outcome}" if (outcome := format_outcome(job)) else ""
+        return f"{who} {running[job.status]}{finished}."
     has_run = any(stage.name == ACTIVE for stage in stages)
     before = "" if has_run else ", before it ever ran"
-    return f"{who} is over: {job.status}{before}."
+    outcome = format_outcome(job)
+    command = f", and its command: {outcome}" if outcome else ""
+    return f"{who} is over: {job.status}{before}{command}."
 
 
 def _because(job: JobDetail, events: Sequence[JobEvent]) -> tuple[str, ...]:

@@ -131,7 +131,7 @@ class JobRun:
             if self._is_stopped:
                 say("Stopping the command. Ctrl-C leaves it to itself.")
                 submission.stop(BY_USER)
-            return submission.follow(_write)
+            return submission.follow(write_output)
         except CommandFailed:
             # It is gone. What it had written is not.
             self._fetch(submission)
@@ -229,7 +229,8 @@ def _tell(event: JobEvent) -> None:
         say(event.message)
 
 
-def _write(piece: bytes) -> None:
+def write_output(piece: bytes) -> None:
+    """What the command wrote, byte for byte."""
     sys.stdout.buffer.write(piece)
     sys.stdout.buffer.flush()
 

@@ -22,6 +22,7 @@ class Reason(StrEnum):
     WENT_IDLE = "went_idle"
     CANCELLED_BY_USER = "cancelled_by_user"
     CANCELLED_BY_ADMIN = "cancelled_by_admin"
+    COMMAND_FINISHED = "command_finished"
     START_FAILED = "start_failed"
     START_TIMED_OUT = "start_timed_out"
     START_STALLED = "start_stalled"
@@ -83,6 +84,10 @@ EXPLANATIONS: Mapping[Reason, Explanation] = MappingProxyType(
         ),
         Reason.CANCELLED_BY_ADMIN: Explanation(
             "It was cancelled by an admin.", "Ask your operator why before you reserve again."
+        ),
+        Reason.COMMAND_FINISHED: Explanation(
+            "Its command finished, and its results were fetched.",
+            "The end of its output is shown by: gpu-dev logs ID",
         ),
         Reason.START_FAILED: Explanation(
             "The dev server could not be started.",

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from gpudev.domain.disk import DiskId, VolumeId
+from gpudev.domain.job import Outcome
 from gpudev.domain.lifecycle import LIVE, PLACED, TERMINAL, WAITING, Status, check_move
 from gpudev.domain.names import NodeName, ReservationId, UserId, id8
 from gpudev.domain.reasons import EXPLANATIONS, Reason
@@ -45,6 +46,8 @@ class EventKind(StrEnum):
     CANCELLED = "cancelled"
     FAILED = "failed"
     CLEANED = "cleaned"
+    FINISHED = "finished"
+    """The command of `gpu-dev submit` has ended; the reservation has not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +146,9 @@ class Reservation:
     """When its use was last measured, since when it was idle then, and by which signals."""
     idle_since: datetime | None = None
     idle_words: str = ""
+    outcome: Outcome | None = None
+    """What became of the command of `gpu-dev submit`; None: there is none, or it has not ended."""
+    exit_code: int | None = None
 
     @property
     def id8(self) -> str:

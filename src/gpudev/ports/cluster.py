@@ -9,6 +9,7 @@ from typing import Protocol
 
 from gpudev.domain.capacity import Node
 from gpudev.domain.idle import Usage
+from gpudev.domain.job import Job
 from gpudev.domain.names import ReservationId
 from gpudev.domain.notices import Notice
 from gpudev.domain.plans.orphans import Leftover
@@ -102,6 +103,14 @@ class Cluster(Protocol):
         """What is in the home of this incarnation, which is a disk; it takes some seconds at most.
 
         None where a storage can tell that itself, and where nobody can: it does not run, or has too much.
+        """
+        ...
+
+    async def find_job(self, reservation_id: ReservationId, uid: str) -> Job | None:
+        """How the command of `gpu-dev submit` on this incarnation stands; some seconds at most.
+
+        None if there is none, or where nobody can tell. Its files are its user's: nothing of them is believed
+        further than `domain.job` says, nothing is followed, and little is read.
         """
         ...
 

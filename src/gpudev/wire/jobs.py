@@ -171,6 +171,11 @@ class JobDetail:
     """When its time is over; known once it is active."""
     launched_at: datetime | None = None
     """When it became active."""
+    outcome: str | None = None
+    """What became of the command that `gpu-dev submit` ran there: succeeded, failed, stopped or timed_out.
+    Left out: there is none, or it has not ended."""
+    exit_code: int | None = None
+    """Of that command; left out where it is not known."""
     reservation_ended: datetime | None = None
     """When it ended, in whatever way."""
     pod_name: str | None = None
@@ -318,8 +323,8 @@ class JobEvent:
     """Counts the events of the reservation from 1."""
     kind: str
     """submitted, queued, placed, requeued, active, warned, extended, extension_refused, idle_warned,
-    idle_over, kept, out_of_memory, node_leaves, node_stays, expired, cancelled, failed or cleaned; the last
-    one means that nothing more will happen."""
+    idle_over, kept, out_of_memory, node_leaves, node_stays, finished, expired, cancelled, failed or cleaned;
+    the last one means that nothing more will happen."""
     message: str
     """What happened, in words."""
     at: datetime

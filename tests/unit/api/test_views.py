@@ -12,6 +12,7 @@ from gpudev.api.views import job_detail
 from gpudev.app.application import Application
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.domain.disk import VolumeId
+from gpudev.domain.job import Outcome
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName, UserId
 from gpudev.domain.reasons import Reason
@@ -57,7 +58,12 @@ STATES: dict[Status, dict[str, Any]] = {
         "disk_name": "work",
         "volume_id": VolumeId("vol-1"),
     },
-    Status.EXPIRED: {"reason": Reason.TIME_IS_UP, "ended_at": LATER},
+    Status.EXPIRED: {
+        "reason": Reason.TIME_IS_UP,
+        "ended_at": LATER,
+        "outcome": Outcome.TIMED_OUT,
+        "exit_code": 143,
+    },
     Status.CANCELLED: {"reason": Reason.CANCELLED_BY_USER, "ended_at": LATER},
     Status.FAILED: {
         "reason": Reason.START_FAILED,

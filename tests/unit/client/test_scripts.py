@@ -204,9 +204,10 @@ def test_what_was_fetched_leaves_its_result_until_the_next_command(tmp_path: Pat
     assert sorted(path.name for path in (tmp_path / "submit").iterdir()) == ["b", "c"]
 
 
-def test_the_output_is_shown_as_a_whole_or_its_last_lines(tmp_path: Path) -> None:
+def test_the_last_lines_of_the_output_are_found(tmp_path: Path) -> None:
     assert run(tmp_path, "output", "run", "").returncode == 3
     start(tmp_path, "seq 3")
     assert follow(tmp_path).returncode == 0
-    assert run(tmp_path, "output", "run", "").stdout == b"1\n2\n3\n"
-    assert run(tmp_path, "output", "run", "1").stdout == b"3\n"
+    assert run(tmp_path, "output", "run", "").stdout == b"0\n"
+    offset = run(tmp_path, "output", "run", "1").stdout
+    assert follow(tmp_path, int(offset), "0").stdout == b"3\n"

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from gpudev.adapters.kubernetes.job import read_job_report
 from gpudev.adapters.kubernetes.listing import read_listing
 from gpudev.adapters.kubernetes.startup import START, startup_digest, startup_files
+from gpudev.domain.job import MAX_OUTPUT, Job, Outcome
 from gpudev.domain.notices import NOTICE_FILE
 
 SCRIPTS = [name for name in startup_files() if name.endswith(".sh")]
@@ -251,3 +253,23 @@ def test_what_was_ended_for_want_of_memory_is_told(
         folder, "usage.sh", GPU_DEV_PROC=str(tmp_path), GPU_DEV_CGROUP=str(tmp_path), PATH="/usr/bin:/bin"
     )
     assert "oom 3" in said.decode().splitlines()
+
+
+def test_the_files_of_a_submitted_command_are_told(folder: Path, tmp_path: Path) -> None:
+    files = tmp_path / "submit" / "0a1b2c3d" / "run"
+    files.mkdir(parents=True)
+
+    def read() -> Job | None:
+        return read_job_report(run(folder, "job.sh", b"0a1b2c3d\n", GPU_DEV_HOME=str(tmp_path)).decode())
+
+    assert read() is None
+    (files / "output").write_text("a\n" * 20_000)
+    (files / "code").write_text("143\n")
+    (files / "why").write_text("time\n")
+    (files / "fetched").touch()
+    assert read() == Job(143, Outcome.TIMED_OUT, is_fetched=True, output="a\n" * (MAX_OUTPUT // 2))
+    (files / "code").unlink()
+    os.mkfifo(files / "code")
+    (files / "fetched").unlink()
+    (files / "fetched").symlink_to("why")
+    assert read() == Job(None, Outcome.TIMED_OUT, output="a\n" * (MAX_OUTPUT // 2))

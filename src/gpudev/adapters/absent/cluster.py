@@ -8,6 +8,7 @@ from typing import NoReturn
 
 from gpudev.domain.errors import ClusterUnavailable
 from gpudev.domain.idle import Usage
+from gpudev.domain.job import Job
 from gpudev.domain.names import ReservationId
 from gpudev.domain.notices import Notice
 from gpudev.domain.plans.orphans import Leftover
@@ -37,6 +38,9 @@ class AbsentCluster:
         _refuse(f"{reservation_id} {uid} {len(notices)}")
 
     async def list_home(self, reservation_id: ReservationId, uid: str) -> FileListing | None:
+        _refuse(f"{reservation_id} {uid}")
+
+    async def find_job(self, reservation_id: ReservationId, uid: str) -> Job | None:
         _refuse(f"{reservation_id} {uid}")
 
     async def measure(self, reservation_id: ReservationId, uid: str, now: datetime) -> Usage | None:

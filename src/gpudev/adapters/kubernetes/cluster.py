@@ -31,7 +31,8 @@ from gpudev.adapters.kubernetes.view import PODS, SERVICES, Outside, View
 from gpudev.adapters.kubernetes.watch import Watch
 from gpudev.domain.errors import ClusterUnavailable
 from gpudev.domain.idle import Usage, combine
-from gpudev.domain.names import ReservationId, member_name, server_name
+from gpudev.domain.job import Job
+from gpudev.domain.names import ReservationId, id8, member_name, server_name
 from gpudev.domain.notices import Notice
 from gpudev.domain.plans.orphans import Leftover
 from gpudev.domain.server import ObservedServer, ServerSpec
@@ -137,6 +138,14 @@ class KubernetesCluster:
             return None
         self._check_node(first)
         return await parts.inside.list_home(first)
+
+    async def find_job(self, reservation_id: ReservationId, uid: str) -> Job | None:
+        parts = self._get_open()
+        first = next(iter(self._list_members(reservation_id, uid)), None)
+        if first is None or not self._view.has_answered(first):
+            return None
+        self._check_node(first)
+        return await parts.inside.find_job(first, id8(reservation_id))
 
     async def measure(self, reservation_id: ReservationId, uid: str, now: datetime) -> Usage | None:
         parts = self._get_open()

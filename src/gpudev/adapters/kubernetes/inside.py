@@ -13,6 +13,7 @@ import structlog
 
 from gpudev.adapters.kubernetes.client import KubernetesClient
 from gpudev.adapters.kubernetes.facts import PodFacts
+from gpudev.adapters.kubernetes.job import read_job_report
 from gpudev.adapters.kubernetes.kinds import OwnKinds
 from gpudev.adapters.kubernetes.listing import read_listing
 from gpudev.adapters.kubernetes.manifests.pod import CONTAINER
@@ -21,12 +22,14 @@ from gpudev.adapters.kubernetes.running import Ran
 from gpudev.adapters.kubernetes.usage import CpuTime, Gpus, Look, read_look, tell_usage
 from gpudev.domain.errors import Unavailable
 from gpudev.domain.idle import Usage
+from gpudev.domain.job import Job
 from gpudev.domain.notices import Notice
 from gpudev.domain.server import LOGIN
 from gpudev.domain.volume import FileListing
 
 _log = structlog.get_logger(__name__)
 
+_JOB = "job.sh"
 _LISTING = "listing.sh"
 _NOTICES = "notices.sh"
 _USAGE = "usage.sh"
@@ -56,6 +59,11 @@ class Inside:
             _log.warning("home_not_listed", pod=pod.name, code=ran.code, error=ran.err)
             return None
         return read_listing(ran.out)
+
+    async def find_job(self, pod: PodFacts, id8: str) -> Job | None:
+        ran = await self._run(pod, _JOB, f"{id8}\n")
+        # A server that was started by an earlier version has no such script.
+        return read_job_report(ran.out) if ran.code == 0 else None
 
     async def measure(self, pod: PodFacts, gpus: Gpus, now: datetime) -> Usage:
         """A server that says nothing is not idle: then nothing is known of it."""

@@ -34,6 +34,7 @@ from gpudev.adapters.local.upkeep import Surroundings, Upkeep, pause_after
 from gpudev.domain.catalogue import MAX_GANG_NODES
 from gpudev.domain.errors import ClusterUnavailable, Defect
 from gpudev.domain.idle import Usage, combine
+from gpudev.domain.job import Job
 from gpudev.domain.names import ReservationId, id8
 from gpudev.domain.notices import Notice
 from gpudev.domain.plans.orphans import Leftover
@@ -169,6 +170,11 @@ class LocalCluster:
     async def list_home(self, reservation_id: ReservationId, uid: str) -> FileListing | None:  # noqa: ARG002 - the port's
         """The storage reads its snapshots itself."""
         return None
+
+    async def find_job(self, reservation_id: ReservationId, uid: str) -> Job | None:
+        self._check_open()
+        first = next(iter(self._list_members(reservation_id)), None)
+        return await first.find_job() if first is not None and first.record.uid == uid else None
 
     async def measure(self, reservation_id: ReservationId, uid: str, now: datetime) -> Usage | None:
         self._check_open()

@@ -25,6 +25,10 @@ class NoticeFolder:
     def __init__(self, home: Path) -> None:
         self._home = home
 
+    @property
+    def home(self) -> Path:
+        return self._home
+
     def list_new(self, notices: Sequence[Notice]) -> tuple[Notice, ...]:
         """Those that do not stand there yet, word for word."""
         with _opened(self._home) as home:

@@ -23,6 +23,7 @@ from gpudev.adapters.local.devserver.devserver import banner_of
 from gpudev.adapters.local.devserver.launcher import Launcher, StartFailed
 from gpudev.adapters.local.devserver.order import StartOrder
 from gpudev.adapters.local.ending import end_server
+from gpudev.adapters.local.job_files import find_job
 from gpudev.adapters.local.messages import write_to_terminals
 from gpudev.adapters.local.nodes.fleet import Fleet
 from gpudev.adapters.local.nodes.gpu import LocalGpu
@@ -35,6 +36,8 @@ from gpudev.adapters.local.ssh_port import HOST, NoPortFree, PortTaken, bind_por
 from gpudev.adapters.local.usage import UsageMeter
 from gpudev.domain.errors import ClusterUnavailable
 from gpudev.domain.idle import Usage
+from gpudev.domain.job import Job
+from gpudev.domain.names import id8
 from gpudev.domain.notices import Notice
 from gpudev.domain.server import ObservedMember, ServerPhase, SshAddress
 
@@ -133,6 +136,9 @@ class Upkeep:
         except OSError as error:
             # A home that is full, for example. Those who are there have seen it, and are not shown it again.
             self._log.warning("notices_not_kept", error=str(error))
+
+    async def find_job(self) -> Job | None:
+        return await asyncio.to_thread(find_job, self._notices.home, id8(self.record.spec.reservation_id))
 
     async def measure(self, now: datetime) -> Usage | None:
         if self._phase is not ServerPhase.READY:

@@ -28,6 +28,7 @@ NOUNS = (
     "gpu_types",
     "health",
     "identities",
+    "job_outputs",
     "leftovers",
     "login_failures",
     "nodes",

@@ -27,6 +27,8 @@ MARKS = (
     "idle_warned_at",
     "idle_warning",
     "drain_warning",
+    "outcome",
+    "exit_code",
 )
 """Columns, and fields of the same name, that say what the clock has done so far."""
 

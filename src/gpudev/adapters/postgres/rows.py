@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from gpudev.adapters.postgres.pool import Row
 from gpudev.domain.disk import DiskId
+from gpudev.domain.job import Outcome
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName, ReservationId, UserId
 from gpudev.domain.reasons import Reason
@@ -19,6 +20,7 @@ from gpudev.ports.users import User
 
 _STATUSES = {status.value: status for status in Status}
 _REASONS = {reason.value: reason for reason in Reason}
+_OUTCOMES = {outcome.value: outcome for outcome in Outcome}
 
 _OF_RANK_0: Mapping[str, Callable[[Row], Any]] = {
     "node": itemgetter("node_name"),
@@ -93,6 +95,8 @@ _FIELDS: Mapping[str, Callable[[Row], Any]] = {
     "usage_at": itemgetter("usage_at"),
     "idle_since": itemgetter("idle_since"),
     "idle_words": itemgetter("idle_words"),
+    "outcome": lambda row: _OUTCOMES.get(row["outcome"]),
+    "exit_code": itemgetter("exit_code"),
 }
 """How each field of a reservation is read from its row."""
 

@@ -19,6 +19,7 @@ from gpudev.domain.plans.actions import (
     DeleteServer,
     DiscardPortSlot,
     DriveAdmission,
+    KeepJobOutput,
     ListHome,
     LookAgain,
     Note,
@@ -31,6 +32,7 @@ from gpudev.domain.reservation import Reservation
 from gpudev.ports.clock import Clock
 from gpudev.ports.cluster import Cluster
 from gpudev.ports.disks import Disks
+from gpudev.ports.job_outputs import JobOutputs
 from gpudev.ports.store import Admissions, Claim, Operations, Reservations
 
 _log = structlog.get_logger(__name__)
@@ -52,6 +54,7 @@ class Executor:
     fault_point: FaultPoint = no_fault
     disks: Disks | None = None
     """Where listings of homes are kept; None: nowhere."""
+    job_outputs: JobOutputs | None = None
 
     async def execute(self, claim: Claim, now: Reservation, action: ReservationAction) -> Reservation:
         """Do it; the reservation as it is afterwards."""
@@ -69,6 +72,9 @@ class Executor:
                 return await self.reservations.note(claim, replace(noted, version=now.version))
             case LookAgain():
                 pass
+            case KeepJobOutput(reservation_id, output):
+                if self.job_outputs is not None:
+                    await self.job_outputs.keep(reservation_id, output)
             case SettleOperations(outcomes):
                 await self.operations.settle(outcomes, self.clock.now())
             case DriveAdmission(gpu_type):

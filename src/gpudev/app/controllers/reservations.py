@@ -17,10 +17,12 @@ from gpudev.domain.disk import Disk
 from gpudev.domain.errors import ClusterUnavailable, Stale, Unavailable
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.idle import NEVER, IdlePolicy
+from gpudev.domain.job import Job
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import ReservationId
 from gpudev.domain.operations import Operation
 from gpudev.domain.plans.actions import LookAgain, Record, SettleOperations, Tell
+from gpudev.domain.plans.job import find_server_to_ask
 from gpudev.domain.plans.observation import Observation, Plan
 from gpudev.domain.plans.reservation import end_with_defect, plan_reservation
 from gpudev.domain.reservation import Reservation
@@ -119,13 +121,16 @@ class ReservationController:
         reservation, operations = claim.reservation, claim.operations
         plan: Plan = ()
         silence: ClusterUnavailable | None = None
-        for _ in range(_MAX_ROUNDS):
+        job: Job | None = None
+        for number in range(_MAX_ROUNDS):
             try:
                 server = await self._find_server(reservation)
             except ClusterUnavailable as error:
                 silence, server = error, None
             seen = await self._observe(reservation, operations, server, silence)
-            seen = replace(seen, drains=claim.drains)
+            if number == 0:
+                job = await self._find_job(seen)
+            seen = replace(seen, drains=claim.drains, job=job)
             plan = plan_reservation(seen)
             reservation = await self._carry_out(claim, reservation, plan)
             if _is_patient(plan):
@@ -182,6 +187,17 @@ class ReservationController:
             disk=await self._find_disk(reservation),
             told_at=self._telling.find_next_try(reservation.id, self._clock.now()),
         )
+
+    async def _find_job(self, seen: Observation) -> Job | None:
+        """A server that does not answer has none."""
+        server = find_server_to_ask(seen)
+        if server is None:
+            return None
+        try:
+            return await self._cluster.find_job(server.reservation_id, server.uid)
+        except ClusterUnavailable as error:
+            _log.warning("job_not_read", reservation_id=server.reservation_id, error=error.message)
+            return None
 
     def _has_node(self, reservation: Reservation) -> bool:
         present = (node.name for node in self._cluster.snapshot().nodes)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from gpudev.cli.completing import complete_with
 from gpudev.cli.errors import INTERRUPTED
 from gpudev.cli.examples import examples
-from gpudev.cli.output import put
+from gpudev.cli.output import put, say
+from gpudev.client.ssh import id8
+
+if TYPE_CHECKING:
+    from gpudev.client.session import Client
+    from gpudev.wire.jobs import JobDetail
 
 
 @click.command(
@@ -22,18 +29,37 @@ from gpudev.cli.output import put
 @click.option("-f", "--follow", is_flag=True, help="Go on until the dev server is gone; Ctrl-C ends it.")
 @click.pass_context
 def command(context: click.Context, /, reservation: str | None, tail: int | None, *, follow: bool) -> None:
-    """Show what a dev server has written about its start and its SSH server.
+    """Show what a dev server has written about its start and its SSH server, and what its command has.
 
-    ID is its id, the first characters of it (4 or more), or its name. Without it: your only active one, or
-    the one that you choose.
+    The command is that of gpu-dev submit. Of a reservation that is over, only the end of the command's output
+    is kept. With --follow it goes on until the command is over; without a command, until the dev server is
+    gone. ID is its id, the first characters of it (4 or more), or its name. Without it: your only active one,
+    or the one that you choose.
     """
     from gpudev.cli.selection import get_active
     from gpudev.client import session
 
     with session.connect() as client:
-        meant = reservation or get_active(client, None).job_id
+        job = client.get(reservation) if reservation else get_active(client, None)
         try:
-            for line in client.logs(meant, tail=tail, follow=follow):
-                put(line)
+            _show(client, job, tail, follow=follow)
         except KeyboardInterrupt:
             context.exit(INTERRUPTED)
+
+
+def _show(client: Client, job: JobDetail, tail: int | None, *, follow: bool) -> None:
+    """The server's own log comes from the API; the command's output, while it can be reached, by SSH."""
+    from gpudev.cli.job_run import write_output
+    from gpudev.client.box import Box
+    from gpudev.client.job_output import find_offset, pass_output
+
+    box = Box(client, job) if job.status == "active" else None
+    offset = find_offset(box, tail) if box else None
+    is_silent = True
+    for line in client.logs(job.job_id, tail=tail, follow=follow and offset is None):
+        is_silent = False
+        put(line)
+    if box is not None and offset is not None:
+        pass_output(box, offset, write_output, follow=follow)
+    elif is_silent:
+        say(f"{id8(job.job_id)} has written nothing.")

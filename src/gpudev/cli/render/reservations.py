@@ -21,7 +21,7 @@ def format_list(
     jobs: Sequence[JobDetail], now: Now, *, with_users: bool = False, width: int | None = None
 ) -> str:
     header = ("ID", "NAME", "GPUS", "STATUS", "WHEN")
-    rows = [(id8(job.job_id), job.name, _gpus_of(job), job.status, _when(job, now)) for job in jobs]
+    rows = [(id8(job.job_id), job.name, _gpus_of(job), _status_of(job), _when(job, now)) for job in jobs]
     if with_users:
         owned = [(job.user_id, *row) for job, row in zip(jobs, rows, strict=True)]
         return format_table(("USER", *header), owned, width=width)
@@ -43,6 +43,7 @@ def format_detail(job: JobDetail, now: Now, *, usage: str | None = None) -> str:
         ("Reservation", job.reservation_id),
         ("Name", job.name),
         ("Status", job.status),
+        ("Outcome", format_outcome(job)),
         ("GPUs", _gpus_of(job)),
         ("Length", format_hours(job.duration_hours)),
         ("Disk", job.disk_name),
@@ -62,6 +63,19 @@ def format_detail(job: JobDetail, now: Now, *, usage: str | None = None) -> str:
         *((f"Node {node.rank}", _format_node(job, node)) for node in job.nodes or ()),
     ]
     return format_fields([(name, value) for name, value in fields if value])
+
+
+def format_outcome(job: JobDetail) -> str | None:
+    """What became of the command of `gpu-dev submit`: `failed, exit code 7`; None if that is not known."""
+    if job.outcome is None:
+        return None
+    words = job.outcome.replace("_", " ")
+    return words if job.exit_code is None else f"{words}, exit code {job.exit_code}"
+
+
+def _status_of(job: JobDetail) -> str:
+    outcome = format_outcome(job)
+    return job.status if outcome is None else f"{job.status} ({outcome})"
 
 
 def _format_node(job: JobDetail, node: JobNode) -> str:

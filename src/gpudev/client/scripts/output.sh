@@ -1,14 +1,15 @@
 #!/bin/sh
-# output RUN LINES: the last lines of what a command has written, or all of it for no number.
+# output RUN LINES: the offset at which the last lines of a command's output begin; 0 for no number of lines.
 #
-# Exit code 3: no command was started here.
+# `follow` writes what is from there on. Exit code 3: no command was started here.
 set -eu
 
 if [ ! -e "$1/output" ]; then
     exit 3
 fi
+offset=0
 if [ -n "$2" ]; then
-    tail -n "$2" "$1/output"
-else
-    cat "$1/output"
+    size=$(wc -c < "$1/output")
+    offset=$((size - $(head -c "$size" "$1/output" | tail -n "$2" | wc -c)))
 fi
+printf '%d\n' "$offset"

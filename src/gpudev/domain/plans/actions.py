@@ -39,6 +39,14 @@ class ListHome:
 
 
 @dataclass(frozen=True, slots=True)
+class KeepJobOutput:
+    """Keep the end of what a command has written, for when its server is gone."""
+
+    reservation_id: ReservationId
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
 class DiscardPortSlot:
     """Take away the ready address of a placement that is over; nobody else is to get it."""
 
@@ -108,6 +116,7 @@ ReservationAction = (
     CreateServer
     | DeleteServer
     | ListHome
+    | KeepJobOutput
     | DiscardPortSlot
     | Record
     | SettleOperations

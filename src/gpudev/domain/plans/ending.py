@@ -12,6 +12,7 @@ from gpudev.domain.plans.actions import (
     ListHome,
     Record,
 )
+from gpudev.domain.plans.job import keep_output
 from gpudev.domain.plans.observation import Observation, Plan
 from gpudev.domain.reasons import EXPLANATIONS, Reason
 from gpudev.domain.reservation import (
@@ -50,9 +51,10 @@ def removal(server: ObservedServer | None) -> Plan:
 def farewell(seen: Observation) -> Plan:
     """Take down a server that was in use; what is on its disk is listed while somebody can read it."""
     server, disk_id = seen.server, seen.reservation.disk_id
+    output = keep_output(seen)
     if server is None or disk_id is None or server.phase is not ServerPhase.READY:
-        return removal(server)
-    return (ListHome(server.reservation_id, server.uid, disk_id), *removal(server))
+        return (*output, *removal(server))
+    return (*output, ListHome(server.reservation_id, server.uid, disk_id), *removal(server))
 
 
 def discarding(reservation: Reservation) -> Plan:

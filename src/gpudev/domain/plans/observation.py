@@ -10,6 +10,7 @@ from gpudev.domain.disk import Disk
 from gpudev.domain.drain import Drain
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.idle import NEVER, IdlePolicy
+from gpudev.domain.job import Job
 from gpudev.domain.operations import Operation
 from gpudev.domain.plans.actions import (
     ReservationAction,
@@ -45,6 +46,9 @@ class Observation:
     """Those of its nodes that are taken out of service."""
     told_at: datetime | None = None
     """When its users may be told something, if that is not now: they did not hear it the last time."""
+
+    job: Job | None = None
+    """The command of `gpu-dev submit` on it, as far as its files tell; None: none, or nobody asked."""
 
     @property
     def due_operations(self) -> tuple[Operation, ...]:

@@ -29,6 +29,7 @@ from gpudev.domain.plans.drain import plan_drain
 from gpudev.domain.plans.ending import discarding, ending, farewell, find_reason, plan_failure, removal
 from gpudev.domain.plans.extension import plan_extension
 from gpudev.domain.plans.idle import is_given_up, plan_idleness
+from gpudev.domain.plans.job import describe_end, is_finished, note_outcome, plan_finish
 from gpudev.domain.plans.keep import plan_keep
 from gpudev.domain.plans.notices import plan_telling, plan_warnings
 from gpudev.domain.plans.observation import Observation, Plan
@@ -81,10 +82,25 @@ def _plan_operations(seen: Observation) -> Plan:
     cancels = [operation for operation in asked if operation.kind is OperationKind.CANCEL]
     if not cancels:
         return (_plan_operation(seen, asked[0]),)
-    why = Reason.CANCELLED_BY_ADMIN if cancels[0].is_by_admin else Reason.CANCELLED_BY_USER
+    if cancels[0].is_by_admin:
+        why = Reason.CANCELLED_BY_ADMIN
+    else:
+        why = Reason.COMMAND_FINISHED if is_finished(seen) else Reason.CANCELLED_BY_USER
     outcomes = tuple(map(_too_late, asked))
-    record = ending(seen.reservation, Status.CANCELLED, why, seen.now, outcomes=outcomes)
-    return (record, *farewell(seen))
+    return (_end_with_job(seen, Status.CANCELLED, why, outcomes=outcomes), *farewell(seen))
+
+
+def _end_with_job(
+    seen: Observation,
+    status: Status,
+    why: Reason,
+    sentence: str = "",
+    *,
+    outcomes: tuple[OperationOutcome, ...] = (),
+) -> Record:
+    """The end of a reservation whose server could be asked how its command stands."""
+    detail = describe_end(seen, status, why, sentence)
+    return ending(note_outcome(seen, status), status, why, seen.now, detail, outcomes=outcomes)
 
 
 def _plan_operation(seen: Observation, asked: Operation) -> Record:
@@ -147,21 +163,24 @@ def _plan_end_of_server(seen: Observation) -> Plan:
 
 def _plan_idle_end(seen: Observation) -> Plan:
     words = f"{EXPLANATIONS[Reason.WENT_IDLE].sentence} {seen.reservation.idle_words}.".strip()
-    record = ending(seen.reservation, Status.EXPIRED, Reason.WENT_IDLE, seen.now, words)
-    return (record, *farewell(seen))
+    return (_end_with_job(seen, Status.EXPIRED, Reason.WENT_IDLE, words), *farewell(seen))
 
 
 def _plan_expiry(seen: Observation) -> Plan:
     """An extension that was asked for in time wins, also if it is to be carried out a moment later."""
     if any(asked.kind is OperationKind.EXTEND for asked in seen.operations):
         return ()
-    record = ending(seen.reservation, Status.EXPIRED, Reason.TIME_IS_UP, seen.now)
-    return (record, *farewell(seen))
+    return (_end_with_job(seen, Status.EXPIRED, Reason.TIME_IS_UP), *farewell(seen))
 
 
 def _plan_running(seen: Observation) -> Plan:
     # Its node may be silent, and then nobody hears a notice: what is wrong is said first.
-    news = _warning(seen) or plan_warnings(seen.reservation, seen.server, seen.now) or plan_drain(seen)
+    news = (
+        plan_finish(seen)
+        or _warning(seen)
+        or plan_warnings(seen.reservation, seen.server, seen.now)
+        or plan_drain(seen)
+    )
     if news:
         return news
     telling = plan_telling(seen)

@@ -249,7 +249,7 @@ WITH changed AS (
         last_oom_at = m.last_oom_at, told_notices = m.told_notices, progress = m.progress,
         progress_at = m.progress_at, stale_since = m.stale_since, driven_at = m.driven_at,
         kept_until = m.kept_until, idle_warned_at = m.idle_warned_at, idle_warning = m.idle_warning,
-        drain_warning = m.drain_warning
+        drain_warning = m.drain_warning, outcome = m.outcome, exit_code = m.exit_code
     FROM jsonb_populate_record(NULL::reservations, $28) m
     WHERE r.reservation_id = $1 AND r.version = $2 AND ($3::uuid IS NULL OR r.lease_token = $3)
     RETURNING r.reservation_id, r.gpu_type, r.version, r.event_count
@@ -286,7 +286,7 @@ WITH noted AS (
         last_oom_at = m.last_oom_at, told_notices = m.told_notices, progress = m.progress,
         progress_at = m.progress_at, stale_since = m.stale_since, driven_at = m.driven_at,
         kept_until = m.kept_until, idle_warned_at = m.idle_warned_at, idle_warning = m.idle_warning,
-        drain_warning = m.drain_warning
+        drain_warning = m.drain_warning, outcome = m.outcome, exit_code = m.exit_code
     FROM jsonb_populate_record(NULL::reservations, $5) m
     WHERE r.reservation_id = $1 AND r.version = $2 AND r.lease_token = $3
     RETURNING r.reservation_id

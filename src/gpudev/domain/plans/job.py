@@ -1,0 +1,69 @@
+"""What the end of a submitted command means for its reservation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gpudev.domain.expiry import is_expired
+from gpudev.domain.job import Outcome, find_outcome, tell_end
+from gpudev.domain.lifecycle import Status
+from gpudev.domain.plans.actions import KeepJobOutput, Record
+from gpudev.domain.plans.observation import Observation, Plan
+from gpudev.domain.reasons import EXPLANATIONS, Reason
+from gpudev.domain.reservation import Event, EventKind, Reservation
+from gpudev.domain.server import ObservedServer, ServerPhase
+
+
+def find_server_to_ask(seen: Observation) -> ObservedServer | None:
+    """The server whose command is to be looked at: until that has ended, and once more before it goes."""
+    reservation, server = seen.reservation, seen.server
+    if reservation.status is not Status.ACTIVE or server is None or server.phase is not ServerPhase.READY:
+        return None
+    is_going = bool(seen.due_operations) or is_expired(reservation, seen.now, seen.policy)
+    return server if reservation.outcome is None or is_going else None
+
+
+def plan_finish(seen: Observation) -> tuple[Record, ...]:
+    """Tell once that the command has ended while its reservation goes on."""
+    job = seen.job
+    if job is None or not job.has_ended or seen.reservation.outcome is not None:
+        return ()
+    outcome = find_outcome(job, seen.reservation.status)
+    after = replace(seen.reservation, outcome=outcome, exit_code=job.exit_code)
+    words = " ".join(filter(None, (tell_end(job, outcome), _tell_place(seen))))
+    return (Record(seen.reservation, after, Event(EventKind.FINISHED, words, seen.now)),)
+
+
+def note_outcome(seen: Observation, status: Status) -> Reservation:
+    """The reservation as it ends with this status, with what became of its command."""
+    if seen.job is None:
+        return seen.reservation
+    outcome = find_outcome(seen.job, status)
+    return replace(seen.reservation, outcome=outcome, exit_code=seen.job.exit_code)
+
+
+def is_finished(seen: Observation) -> bool:
+    """Its owner gives it back because its command has ended and its results are there."""
+    job = seen.job
+    return job is not None and job.has_ended and job.is_fetched and job.stopped is not Outcome.STOPPED
+
+
+def describe_end(seen: Observation, status: Status, reason: Reason, sentence: str = "") -> str:
+    """Why it ends, how its command ended, and where the files are if they were not fetched."""
+    before = sentence or EXPLANATIONS[reason].sentence
+    if seen.job is None:
+        return before
+    told = tell_end(seen.job, find_outcome(seen.job, status))
+    first = "" if reason is Reason.COMMAND_FINISHED else before
+    return " ".join(filter(None, (first, told, _tell_place(seen))))
+
+
+def keep_output(seen: Observation) -> Plan:
+    return (KeepJobOutput(seen.reservation.id, seen.job.output),) if seen.job is not None else ()
+
+
+def _tell_place(seen: Observation) -> str:
+    reservation = seen.reservation
+    if seen.job is None or seen.job.is_fetched or not reservation.disk_name:
+        return ""
+    return f'What it wrote is on the disk "{reservation.disk_name}" in submit/{reservation.id8}/files.'

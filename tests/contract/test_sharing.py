@@ -15,7 +15,7 @@ from gpudev.domain.errors import Conflict, QuotaExceeded
 from gpudev.domain.fair_share import FairShare, weigh_use
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.plans.actions import Record
-from gpudev.domain.quota import Quota
+from gpudev.domain.quota import DEFAULT_QUOTA, Quota, Use
 from gpudev.domain.reasons import Reason
 from gpudev.domain.reservation import Event, EventKind, Reservation, end
 from gpudev.ports.store import HomeWish
@@ -78,6 +78,37 @@ async def test_hours_are_those_used_in_the_period_and_those_reserved(stores: Sto
     with pytest.raises(QuotaExceeded, match=r"8\.0 of your 8\.9"):
         await ask(stores, asked, Quota(gpu_hours=8.9, period=24 * HOUR))
     await ask(stores, asked, Quota(gpu_hours=9, period=24 * HOUR))
+
+
+async def test_twenty_at_once_reserve_no_more_hours_than_the_quota(stores: Stores, user: User) -> None:
+    quota = Quota(reserved_gpu_hours=11)
+    asked = [ask(stores, make_reservation(user, duration=2 * HOUR), quota) for _ in range(20)]
+    outcomes = await asyncio.gather(*asked, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes if outcome is not None] == [QuotaExceeded] * 15
+
+
+async def test_reserved_hours_are_those_that_wait_and_what_running_ones_have_left(
+    stores: Stores, user: User
+) -> None:
+    over = await make_active(stores, user, now=NOON - 3 * HOUR, expires_at=NOON + HOUR)
+    await finish(stores, over, NOON - HOUR)
+    await make_active(stores, user, now=NOON - HOUR, expires_at=NOON + 3 * HOUR)
+    await submit(stores, make_reservation(user, gpu_count=4, duration=HOUR))
+    with pytest.raises(QuotaExceeded, match=r"7\.0 of your 7\.9 are reserved"):
+        await ask(stores, make_reservation(user, duration=HOUR), Quota(reserved_gpu_hours=7.9))
+    await ask(stores, make_reservation(user, duration=HOUR), Quota(reserved_gpu_hours=8))
+
+
+async def test_use_is_read_for_every_type_that_is_asked_about(stores: Stores, user: User) -> None:
+    other = await stores.users.upsert("bob")
+    await submit(stores, make_reservation(other, gpu_type="a100"))
+    await make_active(stores, user, now=NOON - HOUR, expires_at=NOON + 2 * HOUR)
+    await submit(stores, make_reservation(user, duration=3 * HOUR))
+    since = {"t4": NOON - DEFAULT_QUOTA.period, "a100": NOON - HOUR}
+    assert await stores.reservations.read_use(user.user_id, since, NOON) == {
+        "t4": Use(gpus=1, waiting=1, reserved_gpu_hours=5, gpu_hours=6),
+        "a100": Use(),
+    }
 
 
 async def test_use_is_weighed_as_the_domain_says(stores: Stores, user: User) -> None:

@@ -112,3 +112,8 @@ def test_a_mistake_is_told_with_its_line_and_what_is_allowed(
 def test_a_file_that_is_not_there_is_named(file: Path) -> None:
     with pytest.raises(Invalid, match=r"policy\.toml cannot be read"):
         read_policy(file, DEFAULT_CATALOGUE)
+
+
+def test_reserved_hours_are_read(file: Path) -> None:
+    file.write_text("[[quotas]]\nreserved_gpu_hours = 96\n")
+    assert read_policy(file, DEFAULT_CATALOGUE).quotas.find("ada", "t4") == Quota(reserved_gpu_hours=96)

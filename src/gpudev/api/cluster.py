@@ -66,7 +66,14 @@ async def queue(app: App, caller: Caller) -> Response:
 
 @router.get("/me", response_model=WhoAmI)
 async def who_am_i(app: App, caller: Caller) -> Response:
-    """The user that the API key belongs to."""
+    """The user that the API key belongs to, with quotas and what is used of them."""
     arn = await app.identities.find_arn(caller.user_id)
-    answer = WhoAmI(user_id=caller.user_id, username=caller.username, is_admin=caller.is_admin, aws_arn=arn)
+    quotas = [views.quota_status(one) for one in await app.show_quotas(caller)]
+    answer = WhoAmI(
+        user_id=caller.user_id,
+        username=caller.username,
+        is_admin=caller.is_admin,
+        aws_arn=arn,
+        quotas=quotas or None,
+    )
     return json_response(answer)

@@ -10,16 +10,18 @@ from gpudev.app.follow import News
 from gpudev.domain.lifecycle import WAITING, Status
 from gpudev.domain.names import member_name, server_name
 from gpudev.domain.notices import tell_of_end
+from gpudev.domain.quota import QuotaUse
 from gpudev.domain.reasons import EXPLANATIONS
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import Member, SshAddress
 from gpudev.ports.store import StoredAvailability, StoredEvent, StoredOperation
 from gpudev.ports.users import User
-from gpudev.wire.cluster import QueueEntry, TypeAvailability
+from gpudev.wire.cluster import QueueEntry, QuotaStatus, TypeAvailability
 from gpudev.wire.jobs import JobEvent, OperationDetail
 
 _HOUR = timedelta(hours=1)
 _MINUTE = timedelta(minutes=1)
+_DAY = timedelta(days=1)
 
 
 def job_detail(reservation: Reservation, app: Application, now: datetime) -> dict[str, object]:
@@ -204,3 +206,19 @@ def _minutes_until(moment: datetime | None, now: datetime) -> int | None:
     if moment is None:
         return None
     return max(0, math.ceil((moment - now) / _MINUTE))
+
+
+def quota_status(one: QuotaUse) -> QuotaStatus:
+    quota, use = one.quota, one.use
+    return QuotaStatus(
+        gpu_type=one.gpu_type,
+        gpus=use.gpus,
+        waiting=use.waiting,
+        reserved_gpu_hours=use.reserved_gpu_hours,
+        gpu_hours=use.gpu_hours,
+        period_days=quota.period / _DAY,
+        max_gpus=quota.gpus,
+        max_waiting=quota.waiting,
+        max_reserved_gpu_hours=quota.reserved_gpu_hours,
+        max_gpu_hours=quota.gpu_hours,
+    )

@@ -27,6 +27,7 @@ from gpudev.app.login import Authenticate, LocalLogin
 from gpudev.app.login_guard import LoginGuard
 from gpudev.app.notify import Notify
 from gpudev.app.preview import Preview
+from gpudev.app.quotas import ShowQuotas
 from gpudev.app.read_logs import ReadLogs
 from gpudev.app.reconcile_disks import ReconcileDisks
 from gpudev.app.reports import ReportUsage
@@ -46,6 +47,7 @@ TrustedProxies = tuple[IPv4Network | IPv6Network, ...]
 class Application:
     reserve: Reserve
     preview: Preview
+    show_quotas: ShowQuotas
     find: Find
     find_operation: FindOperation
     cancel: Cancel

@@ -32,6 +32,7 @@ from gpudev.app.list_jobs import ListJobs
 from gpudev.app.login import Authenticate, LocalLogin
 from gpudev.app.notify import Notify
 from gpudev.app.preview import Preview
+from gpudev.app.quotas import ShowQuotas
 from gpudev.app.read_logs import ReadLogs
 from gpudev.app.reports import ReportUsage
 from gpudev.app.reserve import Reserve
@@ -103,6 +104,7 @@ def make_application(settings: Settings, stores: Stores) -> Application:
     return Application(
         reserve=Reserve(stores.reservations, catalogue, find_whom_to_let_in, desk, clock, preview),
         preview=preview,
+        show_quotas=ShowQuotas(stores.reservations, catalogue, preview.sharing.quotas, clock),
         disks=OwnDisks(stores.disks, clock, make_listings(settings)),
         reconcile_disks=make_reconciliation(settings, stores, read_volumes(settings, clock)),
         disk_figures=ShowDiskFigures(stores.disk_ledger, stores.health),

@@ -45,7 +45,7 @@ from gpudev.domain.errors import Conflict
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.idle import IdlePolicy
 from gpudev.domain.schedule.grid import Grid
-from gpudev.domain.sharing import SharingPolicy
+from gpudev.domain.sharing import SharingPolicy, with_default_quota
 from gpudev.settings import Settings
 from gpudev.telemetry import configure_logging
 
@@ -193,7 +193,15 @@ def make_policy(settings: Settings) -> TimePolicy:
 
 
 def read_sharing(settings: Settings) -> SharingPolicy:
-    return read_policy(settings.cluster.policy_file, offered_catalogue(settings))
+    """Where there is more than one user, each has the default quota unless the policy gives another."""
+    policy = read_policy(settings.cluster.policy_file, offered_catalogue(settings))
+    return policy if has_sole_owner(settings) else with_default_quota(policy)
+
+
+def has_sole_owner(settings: Settings) -> bool:
+    """One machine, on which nobody but its owner can log in."""
+    is_own_machine = settings.local.state_dir is not None and not uses_kubernetes(settings)
+    return is_own_machine and not settings.aws.accounts
 
 
 def make_idle_policy(settings: Settings) -> IdlePolicy:

@@ -5,6 +5,7 @@ user = "ada"               # left out: everybody
 type = "h100"              # left out: every type
 gpus = 8                   # at once; further requests wait for the user's own to end
 waiting = 10               # requests that wait
+reserved_gpu_hours = 400   # of waiting requests, and what running ones have left
 gpu_hours = 200            # used or reserved in any period
 period_days = 7
 
@@ -46,6 +47,7 @@ _ALLOWED = {
     "type": "a GPU type that is on offer, or left out for every type",
     "gpus": "a whole number, 0 or more",
     "waiting": "a whole number, 0 or more",
+    "reserved_gpu_hours": "a number, 0 or more",
     "gpu_hours": "a number, 0 or more",
     "period_days": "a number of days, more than 0 and at most 366",
     "half_life_hours": "a number of hours, more than 0",
@@ -65,12 +67,13 @@ class _QuotaEntry(BaseModel):
     type: str = Field(EVERYTHING, min_length=1)
     gpus: _Count | None = None
     waiting: _Count | None = None
+    reserved_gpu_hours: Annotated[float, Field(ge=0)] | None = None
     gpu_hours: Annotated[float, Field(ge=0)] | None = None
     period_days: float = Field(7, gt=0, le=366)
 
     def read(self) -> QuotaRule:
         period = timedelta(days=self.period_days)
-        quota = Quota(self.gpus, self.waiting, self.gpu_hours, period)
+        quota = Quota(self.gpus, self.waiting, self.gpu_hours, period, self.reserved_gpu_hours)
         return QuotaRule(self.user, self.type.lower(), quota)
 
 

@@ -42,7 +42,7 @@ COMMANDS = {
     "config": Entry("gpudev.cli.commands.config", "See and change what is configured."),
     "completion": Entry("gpudev.cli.commands.completion", "Complete commands, ids, types and disks by Tab."),
     "login": Entry("gpudev.cli.commands.login", "Log in again, and show as whom."),
-    "whoami": Entry("gpudev.cli.commands.whoami", "Show who you are, and to which server."),
+    "whoami": Entry("gpudev.cli.commands.whoami", "Show who you are, to which server, and your quotas."),
     "ssh-proxy": Entry("gpudev.cli.commands.ssh_proxy", "Lead ssh to a dev server (for ProxyCommand)."),
     "up": Entry("gpudev.cli.commands.up", "Run gpu-dev on this machine."),
     "down": Entry("gpudev.cli.commands.down", "Stop gpu-dev on this machine."),

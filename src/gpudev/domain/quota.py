@@ -1,8 +1,8 @@
-"""How much of a GPU type one user may have: GPUs at once, requests that wait, GPU-hours in a period.
+"""How much of a GPU type one user may have: GPUs at once, waiting requests, reserved GPU-hours.
 
-What would go beyond the last two is refused when it is asked for. GPUs at once are a matter of time: such a
-request waits, in the plan, until enough of the user's own are given back. A slot of a CPU type counts as
-one GPU.
+A request that exceeds the waiting requests or the GPU-hours is rejected when it is submitted. GPUs at once
+are a matter of time: such a request waits, in the plan, until enough of the user's own are released. A slot
+of a CPU type counts as one GPU.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from gpudev.domain.reservation import Reservation
 EVERYTHING = "*"
 _HOUR = timedelta(hours=1)
 _DAY = timedelta(days=1)
+_SHORTEST_HOURS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +30,14 @@ class Quota:
     gpu_hours: float | None = None
     """In any period: those that were used, and those that are reserved."""
     period: timedelta = timedelta(days=7)
+    reserved_gpu_hours: float | None = None
+    """At a time: those of waiting requests, and those that running ones have left."""
 
 
 NO_LIMIT = Quota()
+DEFAULT_QUOTA = Quota(waiting=20, reserved_gpu_hours=768)
+"""Chosen by simulation, see `docs/decisions/0044-quotas-by-default.md`. The largest single request, 32 GPUs
+for 24 hours, is 768 GPU-hours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,8 @@ class QuotaRule:
 @dataclass(frozen=True, slots=True)
 class Quotas:
     rules: tuple[QuotaRule, ...] = ()
+    default: Quota = NO_LIMIT
+    """Of those for whom there is no rule."""
 
     def find(self, username: str, gpu_type: str) -> Quota:
         """That of the most exact rule: one for this user, then one for this type, then any other."""
@@ -56,16 +64,42 @@ class Quotas:
         exact = max(
             fitting, key=lambda rule: (rule.user != EVERYTHING, rule.gpu_type != EVERYTHING), default=None
         )
-        return exact.quota if exact else NO_LIMIT
+        return exact.quota if exact else self.default
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
     """What a user has of a type already."""
 
+    gpus: int = 0
+    """Of reservations that run or start."""
     waiting: int = 0
+    reserved_gpu_hours: float = 0.0
+    """Of waiting requests, and what running ones have left."""
     gpu_hours: float = 0.0
     """Used within the period, and reserved."""
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaUse:
+    """What a user may have of a type, and has."""
+
+    gpu_type: str
+    quota: Quota
+    use: Use
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The part of a request that quotas count."""
+
+    gpu_type: str
+    slots: int
+    duration: timedelta
+
+    @property
+    def gpu_hours(self) -> float:
+        return self.slots * (self.duration / _HOUR)
 
 
 def count_slots(reservation: Reservation) -> int:
@@ -73,27 +107,56 @@ def count_slots(reservation: Reservation) -> int:
     return max(1, reservation.gpu_count)
 
 
-def check_quota(asked: Reservation, quota: Quota, use: Use) -> None:
-    """Refuse a request that goes beyond the quota of its user, with the numbers."""
-    slots = count_slots(asked)
-    what = f"{asked.gpu_type} GPUs"
-    if quota.gpus is not None and slots > quota.gpus:
+def asked_of(reservation: Reservation) -> Asked:
+    return Asked(reservation.gpu_type, count_slots(reservation), reservation.duration)
+
+
+def check_quota(asked: Asked, quota: Quota, use: Use) -> None:
+    """Reject a request that exceeds the quota of its user, with the limit, what is used and what to do."""
+    _check_gpus(asked, quota)
+    _check_waiting(asked, quota, use)
+    _check_reserved(asked, quota, use)
+    _check_period(asked, quota, use)
+
+
+def _check_gpus(asked: Asked, quota: Quota) -> None:
+    if quota.gpus is not None and asked.slots > quota.gpus:
         raise QuotaExceeded(
-            f"{slots} {what} are more than your quota of {quota.gpus} at once.",
+            f"{asked.slots} {asked.gpu_type} GPUs are more than your quota of {quota.gpus} at once.",
             hint=f"Ask for {quota.gpus} at most with --gpus." if quota.gpus else "Choose another --gpu-type.",
         )
+
+
+def _check_waiting(asked: Asked, quota: Quota, use: Use) -> None:
     if quota.waiting is not None and use.waiting >= quota.waiting:
         raise QuotaExceeded(
-            f"{use.waiting} of your requests wait for {what}; your quota is {quota.waiting}.",
+            f"{use.waiting} of your requests wait for {asked.gpu_type} GPUs; your quota is {quota.waiting}.",
             hint="Cancel one that you do not need any more, or wait until one starts: gpu-dev list",
         )
-    hours = slots * (asked.duration / _HOUR)
-    if quota.gpu_hours is not None and use.gpu_hours + hours > quota.gpu_hours:
-        left = max(0.0, quota.gpu_hours - use.gpu_hours)
+
+
+def _check_reserved(asked: Asked, quota: Quota, use: Use) -> None:
+    limit, used = quota.reserved_gpu_hours, use.reserved_gpu_hours
+    if limit is not None and used + asked.gpu_hours > limit:
         raise QuotaExceeded(
-            f"{hours:.1f} GPU-hours of {asked.gpu_type} are more than you have left: {use.gpu_hours:.1f} of "
-            f"your {quota.gpu_hours:g} in {quota.period / _DAY:g} days are used or reserved.",
-            hint=f"Ask for {left / slots:.1f} hours at most with --hours."
-            if left
-            else "Wait until older ones are over the period.",
+            f"{asked.gpu_hours:.1f} GPU-hours of {asked.gpu_type} are more than you have left: {used:.1f} of "
+            f"your {limit:g} are reserved now.",
+            hint=_hint_hours(asked, limit - used)
+            or "Cancel one that you do not need any more, or wait until one ends: gpu-dev list",
         )
+
+
+def _check_period(asked: Asked, quota: Quota, use: Use) -> None:
+    limit, used = quota.gpu_hours, use.gpu_hours
+    if limit is not None and used + asked.gpu_hours > limit:
+        raise QuotaExceeded(
+            f"{asked.gpu_hours:.1f} GPU-hours of {asked.gpu_type} are more than you have left: {used:.1f} of "
+            f"your {limit:g} in {quota.period / _DAY:g} days are used or reserved.",
+            hint=_hint_hours(asked, limit - used) or "Wait until older ones are over the period.",
+        )
+
+
+def _hint_hours(asked: Asked, left: float) -> str:
+    """Empty where less is left than the shortest reservation needs."""
+    hours = left / asked.slots
+    return f"Ask for {hours:.1f} hours at most with --hours." if hours >= _SHORTEST_HOURS else ""

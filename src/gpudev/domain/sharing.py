@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from gpudev.domain.fair_share import FairShare
 from gpudev.domain.maintenance import Maintenance
 from gpudev.domain.names import UserId
-from gpudev.domain.quota import Quotas
+from gpudev.domain.quota import DEFAULT_QUOTA, Quotas
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,11 @@ class SharingPolicy:
 
 ALIKE = SharingPolicy()
 """Everybody may have everything, in the order of coming."""
+
+
+def with_default_quota(policy: SharingPolicy) -> SharingPolicy:
+    """The rules of the policy come first; who has none has the default."""
+    return replace(policy, quotas=replace(policy.quotas, default=DEFAULT_QUOTA))
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,8 +66,8 @@ class ClusterSettings(BaseSettings):
     """A TOML file with GPU types of one's own, or with the few that are on offer, for Kubernetes."""
     policy_file: Path | None = Field(None, validation_alias="GPU_DEV_POLICY_FILE")
     """A TOML file with quotas, fair share, maintenance and the node labels that may be asked for, see
-    `docs/howto/policy.md`. It is read when a process starts. Left out: everybody may have everything, in the
-    order of coming."""
+    `docs/howto/policy.md`. It is read when a process starts. Left out: the default quotas where there is more
+    than one user, and the order of coming."""
 
 
 class KubernetesSettings(BaseSettings):

@@ -151,6 +151,32 @@ class LoginResponse:
 
 
 @message
+class QuotaStatus:
+    """What one may have of a GPU type, and has. A limit that is left out is none; a CPU slot is a GPU."""
+
+    gpu_type: str
+    """Name of the type."""
+    gpus: int
+    """GPUs that run or start."""
+    waiting: int
+    """Requests that wait."""
+    reserved_gpu_hours: float
+    """GPU-hours of waiting requests, and what running reservations have left."""
+    gpu_hours: float
+    """GPU-hours that were used in the period, or are reserved."""
+    period_days: float
+    """Length of that period."""
+    max_gpus: int | None = None
+    """The most at once; further requests wait."""
+    max_waiting: int | None = None
+    """The most requests that may wait."""
+    max_reserved_gpu_hours: float | None = None
+    """The most that may be reserved at a time."""
+    max_gpu_hours: float | None = None
+    """The most in the period."""
+
+
+@message
 class WhoAmI:
     user_id: int
     """Number of the user."""
@@ -160,6 +186,8 @@ class WhoAmI:
     """Whether the user may use the routes of admins."""
     aws_arn: str | None = None
     """Who one is by the word of AWS, where one logs in by AWS."""
+    quotas: list[QuotaStatus] | None = None
+    """One for each GPU type that is limited; left out where nothing is, and by servers that are older."""
 
 
 @message

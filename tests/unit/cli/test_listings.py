@@ -12,6 +12,7 @@ from gpudev.cli.commands.list import STATUSES
 from gpudev.client import codec, ssh
 from gpudev.client.config import read_surroundings
 from gpudev.client.session import ENDED, LIVE
+from gpudev.wire.cluster import QuotaStatus, WhoAmI
 from gpudev.wire.jobs import JobDetail, JobUsage, UsagePoint
 from tests.support.fake_api import FakeApi, Reply, login_answer
 from tests.support.wire_values import A_JOB, ACTIVE, AVAILABILITY, STATUS, WAITING
@@ -169,6 +170,29 @@ def test_whoami_by_aws(gpu_dev: GpuDev, api: FakeApi) -> None:
     api.on("GET", "/v1/me", Reply(body={"user_id": 1, "username": "ada", "aws_arn": arn}))
     assert gpu_dev("whoami").out == f"ada at {api.url} (environment local)\nby AWS: {arn}\n"
     assert json.loads(gpu_dev("whoami", "--json").out)["aws_arn"] == arn
+
+
+def test_whoami_shows_what_is_used_of_each_quota(gpu_dev: GpuDev, api: FakeApi) -> None:
+    status = QuotaStatus(
+        gpu_type="t4",
+        gpus=2,
+        waiting=3,
+        reserved_gpu_hours=40.25,
+        gpu_hours=90,
+        period_days=7,
+        max_waiting=20,
+        max_reserved_gpu_hours=768,
+    )
+    weekly = replace(status, gpu_type="h100", max_gpu_hours=200)
+    me = WhoAmI(user_id=1, username="ada", quotas=[status, weekly])
+    api.on("GET", "/v1/me", Reply(body=codec.encode(me)))
+    assert gpu_dev("whoami").out.splitlines()[1:] == [
+        "",
+        "QUOTA  WAITING  RESERVED GPU-HOURS  USED OR RESERVED GPU-HOURS",
+        "t4     3 of 20  40.2 of 768",
+        "h100   3 of 20  40.2 of 768         90 of 200 in 7 days",
+    ]
+    assert json.loads(gpu_dev("whoami", "--json").out)["quotas"][0]["max_waiting"] == 20
 
 
 def test_login_gets_a_new_key_and_does_not_show_it(gpu_dev: GpuDev, api: FakeApi) -> None:

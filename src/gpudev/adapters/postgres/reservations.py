@@ -28,7 +28,7 @@ from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import OperationId, ReservationId, UserId, find_id_range
 from gpudev.domain.operations import Operation, OperationKind, Terms
 from gpudev.domain.plans.actions import Record
-from gpudev.domain.quota import NO_LIMIT, Quota, Use, check_quota
+from gpudev.domain.quota import NO_LIMIT, Quota, Use, asked_of, check_quota
 from gpudev.domain.reservation import Event, Reservation
 from gpudev.ports.store import (
     Claim,
@@ -73,6 +73,14 @@ class PostgresReservations:
         except asyncpg.UniqueViolationError as error:
             raise _conflict(reservation, error) from error
         return _with_home(reservation, row) if home and row else reservation
+
+    async def read_use(
+        self, user_id: UserId, since: Mapping[str, datetime], now: datetime
+    ) -> Mapping[str, Use]:
+        rows = await self._database.fetch(
+            _SQL["read_use"], user_id, list(since), list(since.values()), now, None
+        )
+        return {row["gpu_type"]: _use_from(row) for row in rows}
 
     async def get(self, reservation_id: ReservationId) -> Reservation:
         row = await self._database.fetch_row(_SQL["get"], reservation_id)
@@ -200,9 +208,15 @@ class PostgresReservations:
 async def _check_quota(connection: Connection, asked: Reservation, quota: Quota) -> None:
     await connection.execute(_SQL["lock_quota"], asked.user_id)
     since = asked.created_at - quota.period
-    row = await connection.fetchrow(_SQL["read_use"], asked.user_id, asked.gpu_type, since, asked.id)
+    row = await connection.fetchrow(
+        _SQL["read_use"], asked.user_id, [asked.gpu_type], [since], asked.created_at, asked.id
+    )
     if row is not None and not row["is_repeat"]:
-        check_quota(asked, quota, Use(row["waiting"], row["gpu_hours"]))
+        check_quota(asked_of(asked), quota, _use_from(row))
+
+
+def _use_from(row: Row) -> Use:
+    return Use(row["gpus"], row["waiting"], row["reserved_gpu_hours"], row["gpu_hours"])
 
 
 def _submitted_values(

@@ -35,6 +35,8 @@ class Findings:
     requests: int
     started: int
     gave_up: int
+    rejected: int
+    """By quotas."""
     utilisation: float
     """The part of all GPU-hours in which GPUs were lent."""
     median_wait: float
@@ -56,6 +58,7 @@ def find_out(queue: str, runs: Sequence[Run], slots: int) -> Findings:
         requests=len(runs),
         started=len(waits),
         gave_up=sum(run.gave_up for run in runs),
+        rejected=sum(run.is_rejected for run in runs),
         utilisation=_measure_utilisation(runs, slots, begun, over),
         median_wait=find_quantile(waits, 0.5),
         mean_wait=sum(waits) / len(waits),

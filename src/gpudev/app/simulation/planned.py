@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from typing_extensions import override
 
 from gpudev.app.simulation.queues import LONG_AGO, Queue, Run
 from gpudev.app.simulation.rivals import StartRate, by_position
+from gpudev.domain.errors import QuotaExceeded
 from gpudev.domain.eta import LEARNED_FOR, NO_HABITS, Wait, learn_habits
 from gpudev.domain.expiry import MAX_DURATION, TimePolicy, count_steps
 from gpudev.domain.fair_share import FairShare, weigh_use
 from gpudev.domain.names import NodeName
+from gpudev.domain.quota import NO_LIMIT, Asked, Use, check_quota
 from gpudev.domain.schedule.grid import Step
 from gpudev.domain.schedule.plan import Plan
 from gpudev.domain.schedule.slots import Ask, Order, Slot
 from gpudev.domain.sharing import ALIKE, SharingPolicy
 
 PLANNED, LIKELY, POSITION, START_RATE = "planned", "likely", "position", "start rate"
-_LEARN_EVERY = timedelta(hours=1)
+_HOUR = _LEARN_EVERY = timedelta(hours=1)
 
 
 class PlannedQueue(Queue):
@@ -35,6 +37,8 @@ class PlannedQueue(Queue):
     ) -> None:
         super().__init__(fleet, policy)
         self._sharing = sharing
+        self._gpu_type = gpu_type
+        self._by_user: defaultdict[str, list[Run]] = defaultdict(list)
         limits = {user: sharing.quotas.find(user, gpu_type).gpus for user in users}
         self._plan_ = Plan(
             fleet,
@@ -61,6 +65,10 @@ class PlannedQueue(Queue):
 
     @override
     def submit(self, run: Run) -> None:
+        if not self._is_within_quota(run):
+            run.is_rejected = True
+            return
+        self._by_user[run.asked.user].append(run)
         ask = self._ask_of(run)
         slot = self._plan_.add(ask)
         if slot is None:
@@ -105,6 +113,43 @@ class PlannedQueue(Queue):
             # A start took less than was kept for it.
             self._compress()
             self._start_due()
+
+    # What users may have
+
+    def _is_within_quota(self, run: Run) -> bool:
+        asked = run.asked
+        quota = self._sharing.quotas.find(asked.user, self._gpu_type)
+        if quota == NO_LIMIT:
+            return True
+        own = self._by_user[asked.user] = [
+            one
+            for one in self._by_user[asked.user]
+            if not one.gave_up and (one.ended is None or one.ended > self.now - quota.period)
+        ]
+        try:
+            check_quota(
+                Asked(self._gpu_type, run.slots, asked.length), quota, self._use_of(own, quota.period)
+            )
+        except QuotaExceeded:
+            return False
+        return True
+
+    def _use_of(self, runs: Sequence[Run], period: timedelta) -> Use:
+        since = self.now - period
+        running = [one for one in runs if one.is_running]
+        waiting = sum(one.slots * (one.asked.length / _HOUR) for one in runs if one.started is None)
+        left = sum(one.slots * max(0.0, (one.expires - self.now) / _HOUR) for one in running if one.expires)
+        used = sum(
+            one.slots * ((min(one.ended or self.now, self.now) - max(one.started, since)) / _HOUR)
+            for one in runs
+            if one.started is not None
+        )
+        return Use(
+            gpus=sum(one.slots for one in running),
+            waiting=sum(one.started is None for one in runs),
+            reserved_gpu_hours=waiting + left,
+            gpu_hours=waiting + left + used,
+        )
 
     def _compress(self) -> None:
         self._has_room = False

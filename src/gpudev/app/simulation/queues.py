@@ -50,10 +50,12 @@ class Run:
     expires: datetime | None = None
     ended: datetime | None = None
     gave_up: bool = False
+    is_rejected: bool = False
+    """By the quota of its user."""
 
     @property
     def is_waiting(self) -> bool:
-        return self.started is None and not self.gave_up
+        return self.started is None and not self.gave_up and not self.is_rejected
 
     @property
     def is_running(self) -> bool:

@@ -13,6 +13,7 @@ def format_findings(found: Sequence[Findings]) -> str:
     rows = [
         ["requests", *(f"{one.requests:,}" for one in found)],
         ["started", *(f"{one.started:,}" for one in found)],
+        ["rejected by quota", *(f"{one.rejected:,}" for one in found)],
         ["gave up waiting", *(f"{one.gave_up:,}" for one in found)],
         ["utilisation", *(f"{one.utilisation:.1%}" for one in found)],
         ["median wait, hours", *(f"{one.median_wait:.2f}" for one in found)],

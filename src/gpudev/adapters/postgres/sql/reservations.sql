@@ -2,17 +2,24 @@
 -- name: lock_quota
 SELECT pg_advisory_xact_lock(hashtext('gpu-dev quota'), $1::integer);
 
--- What a user has of a type: requests that wait, and the hours that are reserved or were used since then.
+-- What a user has of each type: requests that wait, what is reserved, and what was used since then.
 -- name: read_use
-SELECT count(*) FILTER (WHERE status IN ('pending', 'queued')) AS waiting,
+SELECT wanted.gpu_type,
+       count(*) FILTER (WHERE status IN ('pending', 'queued')) AS waiting,
+       coalesce(sum(greatest(1, gpu_count)) FILTER (WHERE status IN ('preparing', 'active')), 0)::integer AS gpus,
        (coalesce(sum(greatest(1, gpu_count) * extract(epoch FROM
             CASE WHEN status IN ('pending', 'queued', 'preparing') THEN duration
-            ELSE coalesce(reservation_ended, expires_at) - greatest(launched_at, $3) END)), 0) / 3600)::float8
+            WHEN status = 'active' THEN greatest(expires_at - $4::timestamptz, interval '0') END)), 0) / 3600)::float8
+           AS reserved_gpu_hours,
+       (coalesce(sum(greatest(1, gpu_count) * extract(epoch FROM
+            CASE WHEN status IN ('pending', 'queued', 'preparing') THEN duration
+            ELSE coalesce(reservation_ended, expires_at) - greatest(launched_at, wanted.since) END)), 0) / 3600)::float8
            AS gpu_hours,
-       coalesce(bool_or(reservation_id = $4), false) AS is_repeat
-FROM reservations
-WHERE user_id = $1 AND gpu_type = $2
-  AND (status IN ('pending', 'queued', 'preparing', 'active') OR reservation_ended > $3::timestamptz);
+       coalesce(bool_or(reservation_id = $5), false) AS is_repeat
+FROM unnest($2::text[], $3::timestamptz[]) AS wanted (gpu_type, since)
+LEFT JOIN reservations r ON r.user_id = $1 AND r.gpu_type = wanted.gpu_type
+  AND (r.status IN ('pending', 'queued', 'preparing', 'active') OR r.reservation_ended > wanted.since)
+GROUP BY wanted.gpu_type;
 
 -- Admission hears of it first: it is what moves a new request, and signals arrive in this order.
 -- The disk is made if there is none of that name; its new version makes every decision stale that was made

@@ -80,6 +80,7 @@ async def test_hours_are_those_used_in_the_period_and_those_reserved(stores: Sto
     await ask(stores, asked, Quota(gpu_hours=9, period=24 * HOUR))
 
 
+@pytest.mark.threat("submits at the same moment exceed a quota")
 async def test_twenty_at_once_reserve_no_more_hours_than_the_quota(stores: Stores, user: User) -> None:
     quota = Quota(reserved_gpu_hours=11)
     asked = [ask(stores, make_reservation(user, duration=2 * HOUR), quota) for _ in range(20)]

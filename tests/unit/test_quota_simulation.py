@@ -47,6 +47,7 @@ def test_fifty_ordinary_users_are_never_rejected(load: float) -> None:
     assert [run for run in runs if run.is_rejected] == []
 
 
+@pytest.mark.threat("one user fills the queue")
 @pytest.mark.parametrize("load, gpus", [(1.2, 1), (1.0, 8), (1.2, 8)])
 def test_one_hoarder_raises_the_mean_wait_of_the_others_by_at_most_half(load: float, gpus: int) -> None:
     runs = replay(load, gpus)

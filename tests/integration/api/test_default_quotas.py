@@ -30,6 +30,7 @@ def grace(make_person: Callable[..., Person]) -> Person:
     return make_person("grace")
 
 
+@pytest.mark.threat("one user fills the queue")
 def test_one_user_cannot_fill_the_queue_however_many_submits_come_at_once(ada: Person, eve: Person) -> None:
     with ThreadPoolExecutor(AT_ONCE) as pool:
         answers = list(pool.map(lambda number: ada.submit(key=f"one-{number}"), range(AT_ONCE)))

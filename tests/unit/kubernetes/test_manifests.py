@@ -143,6 +143,7 @@ def test_a_pod_on_a_profiling_node_may_profile() -> None:
 PODS = [name for name, manifest in MANIFESTS.items() if manifest["kind"] == "Pod"]
 
 
+@pytest.mark.threat("one pod fills the disk of its node")
 @pytest.mark.parametrize("name", PODS)
 def test_whatever_a_pod_writes_to_its_node_has_a_limit(name: str) -> None:
     spec = MANIFESTS[name]["spec"]
@@ -176,6 +177,7 @@ def test_where_a_node_does_not_report_its_disk_nothing_is_requested_and_there_is
     assert "ephemeral-storage" not in container["resources"]["requests"]
 
 
+@pytest.mark.threat("an escape from a container")
 @pytest.mark.parametrize(
     "choice, spec, changes, is_mapped",
     [

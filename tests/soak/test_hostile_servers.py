@@ -1,0 +1,142 @@
+"""Hostile dev servers beside ten honest users: they are served as before, and no process is replaced.
+
+`GPU_DEV_SOAK_SECONDS` is the length of each of the two runs: first without anybody hostile, then with them.
+`GPU_DEV_SOAK_SEED` chooses the order of the attacks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from gpudev.app.login import make_key
+from gpudev.domain.eta import find_quantile
+from tests.soak.hostile import INSIDE, Attacker, describe
+from tests.soak.people import Honest, Person
+from tests.support.machine import Machine, running_machine
+from tests.support.reservations import open_test_stores
+
+pytestmark = pytest.mark.soak
+
+SECONDS = float(os.environ.get("GPU_DEV_SOAK_SECONDS", "600"))
+SEED = int(os.environ.get("GPU_DEV_SOAK_SEED", "14"))
+HONEST = 10
+HOSTILE = 3
+MOST_TIMES_SLOWER = 2.0
+FLEET = """
+[[nodes]]
+type = "t4"
+count = 4
+
+[[nodes]]
+type = "a10g"
+count = 2
+"""
+ATTACKS = Path(__file__).with_name("attacks.sh")
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """The machine, and everybody who has a key for it."""
+
+    machine: Machine
+    dsn: str
+    port: int
+    ssh_key: Path
+    public_key: str
+    keys: tuple[str, ...]
+
+    def person(self, number: int) -> Person:
+        return Person(self.port, self.keys[number], self.public_key)
+
+
+@pytest.fixture
+def crowd(database: str, tmp_path: Path) -> Iterator[Crowd]:
+    fleet = tmp_path / "fleet.toml"
+    fleet.write_text(FLEET)
+    ssh_key = tmp_path / "key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", ssh_key], check=True)
+    settings = {
+        "GPU_DEV_DATABASE_URL": database,
+        "GPU_DEV_NOTIFY_HOSTS": "hooks.example.org",
+        # More than one user can log in, so that quotas are on.
+        "ALLOWED_AWS_ACCOUNTS": "123456789012",
+        "GPU_DEV_USAGE_SECONDS": "2",
+    }
+    with running_machine("--fleet", str(fleet), **settings) as machine:
+        port = int(str(json.loads(machine.run("whoami", "--json").stdout)["api_url"]).rpartition(":")[2])
+        keys = asyncio.run(add_keys(database, HONEST + HOSTILE))
+        yield Crowd(machine, database, port, ssh_key, ssh_key.with_suffix(".pub").read_text().strip(), keys)
+
+
+async def add_keys(dsn: str, count: int) -> tuple[str, ...]:
+    keys = []
+    async with open_test_stores(dsn) as stores:
+        for number in range(count):
+            user = await stores.users.upsert(f"user-{number}")
+            key, stored = make_key(datetime.now(UTC), 24)
+            await stores.users.add_key(user.user_id, stored)
+            keys.append(key)
+    return tuple(keys)
+
+
+def run_for(seconds: float, stop: threading.Event, people: Sequence[Honest | Attacker]) -> None:
+    threads = [threading.Thread(target=one.run) for one in people]
+    for thread in threads:
+        thread.start()
+    stop.wait(seconds)
+    stop.set()
+    for thread in threads:
+        thread.join()
+
+
+def serve_honest(crowd: Crowd, hostile: int) -> tuple[list[float], list[str]]:
+    stop = threading.Event()
+    honest = [Honest(crowd.person(number), "t4", stop) for number in range(HONEST)]
+    attackers = [
+        Attacker(
+            crowd.person(HONEST + number),
+            crowd.dsn,
+            ATTACKS,
+            crowd.ssh_key,
+            random.Random(SEED + number),
+            stop,
+        )
+        for number in range(hostile)
+    ]
+    run_for(SECONDS, stop, [*honest, *attackers])
+    seconds = sorted(one for person in honest for one in person.seconds)
+    errors = [error for person in honest for error in person.errors]
+    sys.stdout.write(
+        f"\n{len(seconds)} honest starts, p50 {find_quantile(seconds, 0.5):.2f} s, "
+        f"p99 {find_quantile(seconds, 0.99):.2f} s; {len(errors)} errors {errors[:3]}\n"
+    )
+    sys.stdout.write(describe(attackers) if attackers else "")
+    return seconds, errors
+
+
+def test_every_attack_of_the_script_is_tried() -> None:
+    known = [line.removesuffix(")") for line in ATTACKS.read_text().splitlines() if line.endswith(")")]
+    assert set(INSIDE) <= set(known)
+
+
+@pytest.mark.threat("everything at once")
+def test_hostile_servers_do_not_slow_down_honest_users(crowd: Crowd) -> None:
+    before = crowd.machine.control_plane()
+    quiet, quiet_errors = serve_honest(crowd, hostile=0)
+    assert crowd.machine.control_plane() == before
+    loud, loud_errors = serve_honest(crowd, hostile=HOSTILE)
+    assert crowd.machine.control_plane() == before, "a process of the control plane was replaced"
+    assert (quiet_errors, loud_errors) == ([], [])
+    assert find_quantile(loud, 0.99) <= MOST_TIMES_SLOWER * find_quantile(quiet, 0.99)

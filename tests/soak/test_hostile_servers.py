@@ -57,6 +57,16 @@ class Crowd:
     public_key: str
     keys: tuple[str, ...]
 
+    def leave_nothing(self) -> None:
+        """Python cannot remove the trees that attackers make."""
+        for number in range(HONEST, HONEST + HOSTILE):
+            person = self.person(number)
+            for job in person.list_jobs():
+                person.cancel(job)
+                person.wait_until_over(job)
+        folders = [str(self.machine.state_dir / name) for name in ("homes", "servers")]
+        subprocess.run(["find", *folders, "-mindepth", "1", "-delete"], check=False, capture_output=True)
+
     def person(self, number: int) -> Person:
         return Person(self.port, self.keys[number], self.public_key)
 
@@ -77,7 +87,12 @@ def crowd(database: str, tmp_path: Path) -> Iterator[Crowd]:
     with running_machine("--fleet", str(fleet), **settings) as machine:
         port = int(str(json.loads(machine.run("whoami", "--json").stdout)["api_url"]).rpartition(":")[2])
         keys = asyncio.run(add_keys(database, HONEST + HOSTILE))
-        yield Crowd(machine, database, port, ssh_key, ssh_key.with_suffix(".pub").read_text().strip(), keys)
+        public_key = ssh_key.with_suffix(".pub").read_text().strip()
+        there = Crowd(machine, database, port, ssh_key, public_key, keys)
+        try:
+            yield there
+        finally:
+            there.leave_nothing()
 
 
 async def add_keys(dsn: str, count: int) -> tuple[str, ...]:

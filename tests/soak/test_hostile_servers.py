@@ -10,18 +10,20 @@ import asyncio
 import json
 import os
 import random
+import secrets
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
-from gpudev.app.login import make_key
+from gpudev.app.login import hash_key
 from gpudev.domain.eta import find_quantile
+from gpudev.ports.users import NewKey
 from tests.soak.hostile import INSIDE, Attacker, describe
 from tests.soak.people import Honest, Person
 from tests.support.machine import Machine, running_machine
@@ -100,7 +102,8 @@ async def add_keys(dsn: str, count: int) -> tuple[str, ...]:
     async with open_test_stores(dsn) as stores:
         for number in range(count):
             user = await stores.users.upsert(f"user-{number}")
-            key, stored = make_key(datetime.now(UTC), 24)
+            key = secrets.token_urlsafe(32)
+            stored = NewKey(hash_key(key), key[:8], datetime.now(UTC) + timedelta(hours=24))
             await stores.users.add_key(user.user_id, stored)
             keys.append(key)
     return tuple(keys)

@@ -199,9 +199,8 @@ def read_sharing(settings: Settings) -> SharingPolicy:
 
 
 def has_sole_owner(settings: Settings) -> bool:
-    """One machine, on which nobody but its owner can log in."""
-    is_own_machine = settings.local.state_dir is not None and not uses_kubernetes(settings)
-    return is_own_machine and not settings.aws.accounts
+    """Started by `gpu-dev up`, and nobody but who started it can log in."""
+    return settings.local.state_dir is not None and not settings.aws.accounts
 
 
 def make_idle_policy(settings: Settings) -> IdlePolicy:

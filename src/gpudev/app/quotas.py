@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from gpudev.domain.catalogue import Catalogue
 from gpudev.domain.quota import NO_LIMIT, Quotas, QuotaUse, Use
 from gpudev.ports.clock import Clock
-from gpudev.ports.quota_uses import QuotaUses
+from gpudev.ports.usage import QuotaUses
 from gpudev.ports.users import User
 
 

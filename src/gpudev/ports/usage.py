@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 from gpudev.domain.idle import Usage
-from gpudev.domain.names import ReservationId
+from gpudev.domain.names import ReservationId, UserId
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,4 +39,14 @@ class Usages(Protocol):
 
     async def list_points(self, reservation_id: ReservationId, count: int) -> tuple[UsagePoint, ...]:
         """The whole life of a reservation so far in so many stretches of equal length, the oldest first."""
+        ...
+
+
+class QuotaUses(Protocol):
+    """What users have of each GPU type, as quotas count it."""
+
+    async def read_use(
+        self, user_id: UserId, since: Mapping[str, datetime], now: datetime
+    ) -> Mapping[str, Use]:
+        """What a user has of each of these GPU types; `since` is when the period of its GPU-hours began."""
         ...

@@ -9,6 +9,7 @@ from typing import Protocol
 
 from gpudev.domain.idle import Usage
 from gpudev.domain.names import ReservationId, UserId
+from gpudev.domain.quota import Use
 
 
 @dataclass(frozen=True, slots=True)

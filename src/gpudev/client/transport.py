@@ -8,7 +8,9 @@ answers with a length, in chunks, or until the connection ends.
 from __future__ import annotations
 
 import contextlib
+import select
 import socket
+import time
 from collections.abc import Callable, Mapping
 
 _LONGEST_LINE = 65536
@@ -16,6 +18,8 @@ _MOST_HEADERS = 200
 _WITHOUT_BODY = frozenset({204, 304})
 _FIRST_FINAL = 200
 """Lower statuses announce another answer."""
+_LONGEST_SLEEP = 0.5
+"""Seconds in one call of the system. A Ctrl-C that comes just before such a call is noticed only after it."""
 
 
 class BadAnswer(Exception):
@@ -119,7 +123,8 @@ class Connection:
         self._socket = via(seconds) if via is not None else dial(host, port, seconds)
         if scheme == "https":
             self._socket = _secure(self._socket, host)
-        self._file = self._socket.makefile("rb")
+        self._received = b""
+        """What came in and was not asked for yet."""
         self.is_open = True
 
     def set_patience(self, seconds: float) -> None:
@@ -135,18 +140,34 @@ class Connection:
         return Answer(self)
 
     def read(self, most: int | None) -> bytes:
-        return self._file.read1(-1 if most is None else most)
+        """What is there, or the next that comes, up to so many bytes; empty at the end."""
+        if not self._received:
+            self._receive()
+        end = len(self._received) if most is None else most
+        piece, self._received = self._received[:end], self._received[end:]
+        return piece
 
     def read_line(self) -> bytes:
-        line = self._file.readline(_LONGEST_LINE)
-        if len(line) == _LONGEST_LINE:
+        """With its end; what is left when nothing more comes."""
+        while b"\n" not in self._received and len(self._received) < _LONGEST_LINE:
+            if not self._receive():
+                break
+        line, end, rest = self._received.partition(b"\n")
+        if len(line) >= _LONGEST_LINE:
             raise BadAnswer("a line of its answer has no end")
-        return line
+        self._received = rest
+        return line + end
+
+    def _receive(self) -> bool:
+        """Whether anything came."""
+        _wait_for_bytes(self._socket)
+        piece = self._socket.recv(_LONGEST_LINE)
+        self._received += piece
+        return bool(piece)
 
     def release(self) -> socket.socket:
         """The bare connection, of which nothing was read yet; it is the caller's from now on."""
         self.is_open = False
-        self._file.close()
         return self._socket
 
     def shut_down(self) -> None:
@@ -156,7 +177,6 @@ class Connection:
 
     def close(self) -> None:
         self.is_open = False
-        self._file.close()
         self._socket.close()
 
 
@@ -166,6 +186,20 @@ def dial(host: str, port: int, seconds: float) -> socket.socket:
     connection = socket.create_connection((name, port), seconds)  # type: ignore[arg-type]  # it takes bytes
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connection
+
+
+def _wait_for_bytes(source: socket.socket) -> None:
+    """Until there is something to read, in short sleeps, as long as the socket's timeout allows."""
+    pending = getattr(source, "pending", None)
+    if pending is not None and pending():  # TLS has bytes that the system knows nothing of any more
+        return
+    poll = select.poll()
+    poll.register(source, select.POLLIN)
+    seconds = source.gettimeout()
+    deadline = None if seconds is None else time.monotonic() + seconds
+    while not poll.poll(_LONGEST_SLEEP * 1000):
+        if deadline is not None and time.monotonic() >= deadline:
+            raise TimeoutError("timed out")
 
 
 def _secure(plain: socket.socket, host: str) -> socket.socket:

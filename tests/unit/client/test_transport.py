@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +15,9 @@ from gpudev.client.transport import Answer, BadAnswer, Connection, ConnectionEnd
 
 Serve = Callable[[bytes], Connection]
 
+ENOUGH_LOOKS = 100
+PATIENCE = 5.0
+"""Seconds until a server answers that was asked by somebody who wants to leave."""
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
@@ -131,3 +137,40 @@ def test_a_read_ends_when_another_thread_shuts_the_connection_down(serve: Serve)
     answer = ask(connection)
     connection.shut_down()
     assert answer.read() == b""
+
+
+def wait_until_asleep(thread: int) -> None:
+    """Until it stays in one call of the system, whoever else would have run meanwhile."""
+    status = Path(f"/proc/self/task/{thread}/status")
+    seen = [""]
+    while len(seen) < ENOUGH_LOOKS:
+        lines = [line for line in status.read_text().splitlines() if line.startswith(("State:", "voluntary"))]
+        now = " ".join(lines) if "sleeping" in lines[0] else ""
+        seen = [*seen, now] if now == seen[-1] else [now]
+
+
+def test_a_ctrl_c_that_came_just_before_the_wait_ends_it() -> None:
+    """Given to another thread, it interrupts no call of this one: like one that comes before the call."""
+    main = threading.get_native_id()
+    listener = socket.create_server(("127.0.0.1", 0))
+    connection = Connection("http", "127.0.0.1", listener.getsockname()[1], 20.0)
+    accepted, _ = listener.accept()
+    is_over = threading.Event()
+    left: list[bool] = []
+
+    def interrupt() -> None:
+        accepted.recv(65536)
+        wait_until_asleep(main)
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+        left.append(is_over.wait(PATIENCE))
+        with suppress(OSError):
+            accepted.sendall(b"HTTP/1.1 204 too late\r\n\r\n")
+
+    other = threading.Thread(target=interrupt)
+    other.start()
+    with accepted, listener, closing(connection):
+        with pytest.raises(KeyboardInterrupt):
+            ask(connection)
+        is_over.set()
+        other.join()
+    assert left == [True], "the answer was waited for"

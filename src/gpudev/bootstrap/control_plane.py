@@ -12,7 +12,7 @@ import socket
 import sys
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 
@@ -33,38 +33,12 @@ from gpudev.bootstrap.foundation import (
 from gpudev.bootstrap.interruption import interrupted
 from gpudev.bootstrap.metrics import forget_process
 from gpudev.bootstrap.sandboxing import find_sandboxing, read_sandboxing
+from gpudev.bootstrap.up import Ready, UpOptions
 from gpudev.domain.audit import SERVER_ITSELF, AuditAction, AuditEntry
 from gpudev.domain.errors import Conflict
 from gpudev.settings import Settings
 
 _METRICS_PORT_OFFSET = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class UpOptions:
-    port: int | None = None
-    fleet: str = ""
-    cluster: str = ""
-    """`local` or `kubernetes`; empty: as the settings say."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ready:
-    """What there is to say once everything answers."""
-
-    api_url: str
-    metrics_url: str
-    state_dir: str
-    login_file: str
-    fleet: str
-    """The nodes in words, simulated ones called so."""
-    isolation: str
-    remedy: str = ""
-    """Lines to copy, where they would make sandboxes possible."""
-    limits: str = ""
-    """Which limits dev servers have here, and which they do not."""
-    taken_port: int | None = None
-    """The usual port, where another program has it and nobody said which to take instead."""
 
 
 async def run_control_plane(

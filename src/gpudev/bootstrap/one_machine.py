@@ -16,7 +16,7 @@ from gpudev.adapters.local.control_plane.readiness import ENVIRONMENT_NAME, Read
 from gpudev.adapters.local.control_plane.state import StateFolder
 from gpudev.adapters.local.processes.identity import holding
 from gpudev.adapters.local.shutdown import stop_all_servers
-from gpudev.bootstrap.control_plane import Ready, UpOptions, run_control_plane
+from gpudev.bootstrap.up import Ready, UpOptions
 from gpudev.domain.errors import GpuDevError
 from gpudev.settings import Settings
 from gpudev.settings.servers import default_state_dir
@@ -48,6 +48,8 @@ class OneMachine:
 
     def run(self, options: UpOptions, announce: Callable[[Ready], None]) -> None:
         """Run until interrupted; `announce` is called once everything answers."""
+        from gpudev.bootstrap.control_plane import run_control_plane  # noqa: PLC0415 - see `bootstrap.up`
+
         asyncio.run(run_control_plane(options, self.settings, self.state, announce))
 
     def start_detached(self, options: UpOptions) -> Ready:

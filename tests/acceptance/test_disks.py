@@ -81,7 +81,7 @@ def test_a_disk_is_made_and_grows(machine: Machine) -> None:
     assert "made" in machine.run("disk", "list").stdout
 
 
-@pytest.mark.parametrize("rounds", [10, pytest.param(200, marks=pytest.mark.long)])
+@pytest.mark.parametrize("rounds", [10, pytest.param(200, marks=pytest.mark.soak)])
 def test_of_two_who_ask_for_one_disk_at_once_exactly_one_has_it(machine: Machine, rounds: int) -> None:
     together = threading.Barrier(2)
 

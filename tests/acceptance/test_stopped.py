@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -11,10 +12,22 @@ import pytest
 from tests.support.machine import Machine, running_machine, wait_for
 
 
-@pytest.fixture
-def machine() -> Iterator[Machine]:
+@pytest.fixture(scope="module")
+def started() -> Iterator[Machine]:
     with running_machine("--fleet", "test") as running:
         yield running
+
+
+@pytest.fixture
+def machine(started: Machine) -> Iterator[Machine]:
+    """One for all tests: each leaves it running, and what it has reserved is ended after it."""
+    with closing(started.client()) as client:
+        has_types = "t4" in client.availability().availability
+    if not has_types:
+        started.down()
+        started.up("--fleet", "test")
+    yield started
+    started.end_reservations()
 
 
 def test_without_a_server_every_command_says_how_to_get_one() -> None:

@@ -18,10 +18,17 @@ LITTLE_MORE = "0.003"
 """Hours: about eleven seconds."""
 
 
-@pytest.fixture
-def machine() -> Iterator[Machine]:
+@pytest.fixture(scope="module")
+def started() -> Iterator[Machine]:
     with running_machine("--fleet", "test") as running:
         yield running
+
+
+@pytest.fixture
+def machine(started: Machine) -> Iterator[Machine]:
+    """One for all tests; what each has reserved is ended after it."""
+    yield started
+    started.end_reservations()
 
 
 class OpenTerminal:

@@ -103,7 +103,7 @@ def test_what_is_asked_for_at_once_is_doubled_nowhere(
         assert list_life(machine, reservation) == list(LIFE)
 
 
-@pytest.mark.parametrize("seconds", [8, pytest.param(60, marks=pytest.mark.long)])
+@pytest.mark.parametrize("seconds", [8, pytest.param(60, marks=pytest.mark.soak)])
 def test_an_api_server_that_is_silent_ends_and_fails_nothing(
     machine: Machine, access: Access, cluster: Cluster, own_namespace: str, seconds: int
 ) -> None:

@@ -33,6 +33,7 @@ from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.disk import Disk, DiskState
 from gpudev.domain.errors import Rejected, Stale
 from gpudev.domain.reservation import Reservation
+from tests.support.budgets import choose_depth
 from tests.support.disk_world import (
     TABLES,
     DiskWorld,
@@ -345,9 +346,11 @@ def test_no_byte_is_lost_on_ec2(runner: tuple[asyncio.Runner, Stores], ec2: Ec2)
 def test_no_byte_is_lost_in_very_many_sequences_on_directories(
     runner: tuple[asyncio.Runner, Stores], tmp_path: Path
 ) -> None:
-    assert run_on_directories(runner, tmp_path, sequences(2000)) >= 2000
+    count = choose_depth(long=60, soak=2000)
+    assert run_on_directories(runner, tmp_path, sequences(count)) >= count
 
 
 @pytest.mark.long
 def test_no_byte_is_lost_in_many_sequences_on_ec2(runner: tuple[asyncio.Runner, Stores], ec2: Ec2) -> None:
-    assert run_on_ec2(runner, ec2, sequences(300)) >= 300
+    count = choose_depth(long=30, soak=300)
+    assert run_on_ec2(runner, ec2, sequences(count)) >= count

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -21,6 +21,7 @@ from gpudev.client.session import Client, connect
 
 _GPU_DEV = Path(sys.executable).with_name("gpu-dev")
 _DEADLINE_SECONDS = 60.0
+_LIVE = ("pending", "queued", "preparing", "active")
 _COMMAND_SECONDS = 240.0
 """`up` starts a database and several processes, perhaps on a machine with much else to do."""
 
@@ -81,6 +82,15 @@ class Machine:
     def list(self) -> list[dict[str, Any]]:
         jobs: list[dict[str, Any]] = self.ask("list", "--all")["jobs"]
         return jobs
+
+    def end_reservations(self) -> None:
+        """All that are live, until nothing is left of them."""
+        with closing(self.client()) as client:
+            live = [job.job_id for job in client.list(limit=500, statuses=_LIVE).jobs]
+            for reservation in live:
+                client.cancel(reservation)
+            for reservation in live:
+                client.wait_until_clean(reservation, timeout=_DEADLINE_SECONDS)
 
     def client(self) -> Client:
         """The SDK, for what would take too long by command line; one a thread."""

@@ -76,7 +76,8 @@ async def _make_template(server: EmbeddedPostgres) -> None:
 def _database(server: EmbeddedPostgres, *, template: str) -> Iterator[str]:
     """A database that lasts as long as the fixture that asked for it."""
     name = f"test_{uuid4().hex}"
-    asyncio.run(_execute(server.dsn, f"CREATE DATABASE {name} TEMPLATE {template}"))
+    # Copied file by file: a third of the CPU of writing each page to the log.
+    asyncio.run(_execute(server.dsn, f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY FILE_COPY"))
     yield server.dsn_of(name)
     # By force: a test that failed may have left its connections open.
     asyncio.run(_execute(server.dsn, f"DROP DATABASE {name} WITH (FORCE)"))

@@ -32,6 +32,7 @@ from gpudev.domain.reasons import Reason
 from gpudev.domain.reservation import Event, EventKind, clean, end
 from tests.integration.api.conftest import Person, add_key, offer_types
 from tests.support.api_server import TIMEOUT_SECONDS, ApiServer, running_api
+from tests.support.budgets import choose_depth
 from tests.support.reservations import open_test_stores
 
 CHECKS = [
@@ -52,7 +53,9 @@ NAME, VALUE = "private-name-of-mine", "private-value-of-mine"
 """What the owner's reservation is called and what its environment holds: nobody else's business."""
 SUPPRESSED = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.function_scoped_fixture]
 QUICK = settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=SUPPRESSED)
-THOROUGH = settings(max_examples=150, deadline=None, suppress_health_check=SUPPRESSED)
+THOROUGH = settings(
+    max_examples=choose_depth(long=25, soak=150), deadline=None, suppress_health_check=SUPPRESSED
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,18 +87,17 @@ def world(api_server: ApiServer, make_person: Callable[..., Person], module_data
     return World(api_server, keys, owned)
 
 
-@pytest.mark.parametrize("caller", CALLERS)
-def test_every_answer_is_documented(world: World, caller: str) -> None:
-    _ask_everything(world, caller, QUICK)
+def test_every_answer_is_documented(world: World) -> None:
+    _ask_everything(world, QUICK)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("caller", CALLERS)
-def test_every_answer_is_documented_at_length(world: World, caller: str) -> None:
-    _ask_everything(world, caller, THOROUGH)
+def test_every_answer_is_documented_at_length(world: World) -> None:
+    _ask_everything(world, THOROUGH)
 
 
-def _ask_everything(world: World, caller: str, budget: settings) -> None:
+def _ask_everything(world: World, budget: settings) -> None:
+    """Each question by every caller: to make one up takes longer than to have it answered."""
     address = f"http://{world.server.authority}/openapi.json"
     document = schemathesis.openapi.from_url(address, timeout=TIMEOUT_SECONDS)
     for found in document.get_all_operations():
@@ -106,7 +108,8 @@ def _ask_everything(world: World, caller: str, budget: settings) -> None:
         @budget
         @given(case=good | wrong, is_aimed=booleans())
         def check(case: schemathesis.Case[Any], *, is_aimed: bool) -> None:
-            _check(case, world, caller, is_aimed=is_aimed)
+            for caller in CALLERS:
+                _check(case, world, caller, is_aimed=is_aimed)
 
         check()
 

@@ -18,6 +18,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
+from tests.support.budgets import choose_depth
 from tests.support.reservations import open_test_stores
 
 pytestmark = pytest.mark.anyio
@@ -156,7 +157,7 @@ async def test_a_run_after_five_that_were_missed_sends_only_the_nearest_warning(
 
 @pytest.mark.long
 async def test_a_long_past_costs_nothing(fleet: Fleet, capsys: pytest.CaptureFixture[str]) -> None:
-    await fleet.add(100_000, "expired", ends_in="-1 hours", turn_in=None)
+    await fleet.add(choose_depth(long=10_000, soak=100_000), "expired", ends_in="-1 hours", turn_in=None)
     await fleet.add(4_900, "active", ends_in="2 hours", turn_in="1 hours")
     await fleet.add(50, "active", ends_in="-1 hours", turn_in="-1 hours")
     await fleet.add(50, "active", ends_in="0.2 hours", turn_in="-0.1 hours")

@@ -14,6 +14,7 @@ from gpudev.domain.plans.disk_observation import DiskObservation
 from gpudev.domain.plans.disks import plan_disk
 from gpudev.domain.proofs import ExpiredSoftDelete, Replaced, Superseded
 from gpudev.domain.volume import Holdings, SnapshotPhase
+from tests.support.budgets import choose_depth
 from tests.support.disk_values import SNAPSHOTS, VOLUMES, make_disk, make_snapshot, make_volume, observations
 from tests.support.domain_values import HOUR, NOW
 
@@ -22,7 +23,7 @@ MANY = settings(max_examples=300, deadline=None, derandomize=True)
 
 
 @pytest.mark.long
-@settings(max_examples=5000, deadline=None)
+@settings(max_examples=choose_depth(long=1000, soak=5000), deadline=None)
 @given(observations())
 def test_every_plan_of_very_many_destroys_only_what_may_go(seen: DiskObservation) -> None:
     for action in _plan(seen):

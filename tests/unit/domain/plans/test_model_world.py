@@ -29,7 +29,7 @@ from gpudev.domain.quota import Quota, QuotaRule, Quotas
 from gpudev.domain.reasons import Reason
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.sharing import Shares, SharingPolicy
-from tests.support.budgets import QUICK, THOROUGH
+from tests.support.budgets import QUICK, THOROUGH, choose_depth
 from tests.support.domain_values import HOUR, MINUTE, QUAD
 from tests.support.model_world import Fate, World
 
@@ -269,4 +269,7 @@ def test_planners_survive_trouble(machine: type[RuleBasedStateMachine]) -> None:
 @pytest.mark.long
 @MACHINES
 def test_planners_survive_much_trouble(machine: type[RuleBasedStateMachine]) -> None:
-    run_state_machine_as_test(machine, settings=settings(THOROUGH, max_examples=1500, stateful_step_count=60))
+    count = choose_depth(long=100, soak=1500)
+    run_state_machine_as_test(
+        machine, settings=settings(THOROUGH, max_examples=count, stateful_step_count=60)
+    )

@@ -1,0 +1,1 @@
+"""Load and endurance, at the whole product: only `make test-soak` collects this folder."""

@@ -34,7 +34,7 @@ SLEEP = "import os, sys, time\nos.write(1, b'.')\nsys.stdin.close()\ntime.sleep(
 
 def run_tier(report: Path, *command: str) -> subprocess.CompletedProcess[str]:
     words = [sys.executable, str(CI / "tiers.py"), "run", str(report), "lint", *command]
-    return subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(words, capture_output=True, text=True, timeout=240, check=False)
 
 
 def read(report: Path) -> dict[str, Any]:
@@ -55,7 +55,7 @@ def note(report: Path, tier: str, **measured: float) -> None:
 def test_cpu_of_what_left_its_parent_is_counted(tmp_path: Path) -> None:
     done = run_tier(tmp_path / "report", sys.executable, "-c", DAEMON, BURN)
     assert done.returncode == 0, done.stderr
-    assert read(tmp_path / "report")["cpu"] >= 0.5
+    assert read(tmp_path / "report")["cpu"] >= 0.4
 
 
 def test_what_is_left_is_ended(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_nothing_outlives_a_tier_that_is_interrupted(tmp_path: Path, number: sig
     with started.open() as pipe:
         assert pipe.readline() == ".\n"
         process.send_signal(number)
-        assert process.wait(60) == 128 + number
+        assert process.wait(240) == 128 + number
         assert pipe.read() == "", "whoever had the other end is gone"
 
 

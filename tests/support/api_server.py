@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from gpudev.adapters.local.control_plane.state import StateFolder
-from tests.support.api_zygote import ForkedApi, fork_api
+from tests.support.zygote import Forked, fork_api
 
 TIMEOUT_SECONDS = 30
 
@@ -35,8 +35,8 @@ class ApiServer:
     host: str
     port: int
     state: StateFolder
-    start_process: Callable[[], ForkedApi]
-    processes: list[ForkedApi] = field(default_factory=list)
+    start_process: Callable[[], Forked]
+    processes: list[Forked] = field(default_factory=list)
 
     def start(self) -> None:
         """Another process on the same socket."""
@@ -109,7 +109,7 @@ def running_api(
         changed = {**os.environ, **settings, **changes}
         environment = {name: value for name, value in changed.items() if value is not None}
 
-        def start_process() -> ForkedApi:
+        def start_process() -> Forked:
             return fork_api(environment, listener)
 
         server = ApiServer(host, port, state, start_process)

@@ -18,6 +18,7 @@ from typing import Any
 from gpudev.adapters.local.shutdown import stop_all_servers
 from gpudev.client.config import Surroundings
 from gpudev.client.session import Client, connect
+from tests.support.zygote import run_gpu_dev
 
 _GPU_DEV = Path(sys.executable).with_name("gpu-dev")
 _DEADLINE_SECONDS = 60.0
@@ -44,15 +45,7 @@ class Machine:
 
     def run(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """One `gpu-dev` command."""
-        done = subprocess.run(
-            [_GPU_DEV, *arguments],
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_COMMAND_SECONDS,
-            check=False,
-        )
+        done = run_gpu_dev([str(_GPU_DEV), *arguments], self.environment, _COMMAND_SECONDS)
         assert not check or done.returncode == 0, f"{arguments}: {done.stdout}\n{done.stderr}"
         return done
 

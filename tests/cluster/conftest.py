@@ -9,6 +9,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -62,6 +63,29 @@ def namespace(access: Access) -> Iterator[str]:
     """A namespace of this test alone."""
     with access.namespace() as name:
         yield name
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """CI has time for half of what is tried with one controller and with two; the other half is for the soak.
+
+    The stories are told with one. A controller that dies before an action leaves it to its own successor, one
+    that dies after it to another that runs already; silence is borne by two.
+    """
+    for item in items:
+        callspec = getattr(item, "callspec", None)
+        if callspec is not None and _is_for_soak(item.path.stem, callspec.params):
+            item.add_marker(pytest.mark.soak)
+
+
+def _is_for_soak(module: str, chosen: dict[str, Any]) -> bool:
+    match module, chosen:
+        case "test_end_to_end", {"controllers": 2}:
+            return True
+        case "test_faults", {"controllers": controllers, "point": point}:
+            return bool((controllers == 1) is (point.when != "before"))
+        case "test_faults", {"controllers": 1, "seconds": _}:
+            return True
+    return False
 
 
 @pytest.fixture(scope="module", params=[1, 2], ids=["one_controller", "two_controllers"])

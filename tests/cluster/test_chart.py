@@ -25,9 +25,16 @@ def test_every_object_is_accepted(access: Access, namespace: str, values: str) -
     assert len(said.splitlines()) == len(rendering.objects)
 
 
-@pytest.fixture
-def guarded(access: Access, namespace: str) -> Iterator[str]:
-    """A namespace for dev servers with the policy in force; it is told apart by its name."""
+@pytest.fixture(scope="module")
+def guarded_namespace(access: Access) -> Iterator[str]:
+    with access.namespace() as name:
+        yield name
+
+
+@pytest.fixture(scope="module")
+def guarded(access: Access, guarded_namespace: str) -> Iterator[str]:
+    """A namespace for dev servers with the policy in force, which no test alters: all of them only ask."""
+    namespace = guarded_namespace
     rendering = render("generic", (f"devServers.namespace={namespace}",))
     policy = rendering.of_kind("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding")
     access.kubectl(

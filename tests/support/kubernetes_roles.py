@@ -30,8 +30,8 @@ def applied_roles(access: Access, namespace: str, *, disks: bool = False) -> Ite
         yield
     finally:
         shared = [one for one in manifests if one["kind"] in _OF_THE_CLUSTER]
-        for manifest in shared:
-            access.kubectl("delete", manifest["kind"], manifest["metadata"]["name"])
+        whole = json.dumps({"apiVersion": "v1", "kind": "List", "items": shared})
+        access.kubectl("delete", "--filename=-", stdin=whole)
 
 
 def _moved(manifest: dict[str, Any], namespace: str) -> dict[str, Any]:

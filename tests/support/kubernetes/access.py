@@ -8,6 +8,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -105,9 +106,15 @@ class Access:
         self.kubectl("delete", "node", node, "--wait=true")
 
     def endpoint(self) -> Endpoint:
-        view = self.kubectl("config", "view", "--raw", "--flatten", "--minify", "--output=json")
-        cluster = json.loads(view)["clusters"][0]["cluster"]
-        return Endpoint(cluster["server"], base64.b64decode(cluster["certificate-authority-data"]))
+        return _find_endpoint(self)
+
+
+@cache
+def _find_endpoint(access: Access) -> Endpoint:
+    """Once for each cluster: it stays where it is, and most tests want a kubeconfig of their own."""
+    view = access.kubectl("config", "view", "--raw", "--flatten", "--minify", "--output=json")
+    cluster = json.loads(view)["clusters"][0]["cluster"]
+    return Endpoint(cluster["server"], base64.b64decode(cluster["certificate-authority-data"]))
 
 
 def is_ready(thing: dict[str, Any]) -> bool:

@@ -83,7 +83,7 @@ def list_descendants(ancestor: int) -> list[int]:
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
             try:
-                parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+                parent = int((entry / "stat").read_bytes().rpartition(b")")[2].split()[1])
             except OSError:  # it has ended meanwhile
                 continue
             children.setdefault(parent, []).append(int(entry.name))

@@ -142,7 +142,7 @@ def _processes() -> Iterator[tuple[int, int, list[str]]]:
         if not entry.name.isdecimal():
             continue
         try:
-            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            parent = int((entry / "stat").read_bytes().rpartition(b")")[2].split()[1])
             words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
         except (FileNotFoundError, ProcessLookupError):
             continue

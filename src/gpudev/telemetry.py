@@ -48,6 +48,13 @@ RESERVATIONS = Gauge(
 RESERVED_GPUS = Gauge(
     "gpu_dev_reserved_gpus", "GPUs of live reservations.", ["status"], multiprocess_mode="mostrecent"
 )
+FAULTS_TOTAL = Counter("gpu_dev_faults_total", "Failures of background work by chore.", ["chore"])
+FAILING_ITEMS = Gauge(
+    "gpu_dev_failing_items",
+    "Items of a chore that have failed three times in a row or more.",
+    ["chore"],
+    multiprocess_mode="livesum",
+)
 TUNNELS = Gauge("gpu_dev_ssh_tunnels", "Open tunnels of the SSH proxy.", multiprocess_mode="livesum")
 TUNNEL_REQUESTS = Counter("gpu_dev_ssh_tunnel_requests_total", "Requests for a tunnel by answer.", ["status"])
 TUNNEL_ENDS = Counter("gpu_dev_ssh_tunnel_ends_total", "Ends of tunnels by reason.", ["reason"])

@@ -24,8 +24,8 @@ def rule(layers: str, libraries: str = "") -> Rule:
 
 
 def server_rule(layers: str, libraries: str) -> Rule:
-    """What every part of the server may know besides: how to log, and the typing of later Pythons."""
-    return rule(f"telemetry {layers}", f"structlog typing_extensions {libraries}")
+    """What every part of the server may know besides: how to log and to fail, and later typing."""
+    return rule(f"faults telemetry {layers}", f"structlog typing_extensions {libraries}")
 
 
 # A layer may import itself, what is listed, and the version in `gpudev` itself; nothing else.
@@ -50,6 +50,7 @@ RULES = {
     "cli": rule("client wire", "click"),
     "settings": rule("", "pydantic pydantic_settings"),
     "telemetry": rule("", "prometheus_client structlog"),
+    "faults": rule("domain telemetry", "structlog"),
 }
 KNOWS_EVERYBODY = "bootstrap"
 

@@ -30,6 +30,7 @@ from gpudev.adapters.local.record import Record, record_key
 from gpudev.adapters.local.records import Records
 from gpudev.adapters.local.ssh_port import NoPortFree
 from gpudev.adapters.local.state_lock import StateLock
+from gpudev.adapters.local.trees.sweeper import Sweeper
 from gpudev.adapters.local.upkeep import Surroundings, Upkeep, pause_after
 from gpudev.domain.catalogue import MAX_GANG_NODES
 from gpudev.domain.errors import ClusterUnavailable, Defect
@@ -63,7 +64,7 @@ class LocalCluster:
         self._endings: dict[str, asyncio.Task[None]] = {}
         self._unwritten: set[str] = set()
         """Keys of members whose records are being written: that they are not on disk means nothing yet."""
-        self._sweeping = asyncio.Lock()
+        self._sweeper = Sweeper(self._records.list_leftovers)
         self._background: set[asyncio.Task[None]] = set()
         self._ports = PortPool(config.ports, self._list_ports)
         self._port_waits: set[asyncio.Task[None]] = set()
@@ -89,7 +90,7 @@ class LocalCluster:
         self._ports.fill(
             choose_pool_size(sum(node.slots for node in self._config.fleet.nodes), len(self._list_ports()))
         )
-        self._do_meanwhile(self._sweep())
+        self._sweep()
         self._do_meanwhile(self._launcher.warm_up())
         return self
 
@@ -104,6 +105,7 @@ class LocalCluster:
             task.cancel()
         await asyncio.gather(*(member.pause() for member in self._members.values()))
         await asyncio.gather(*self._background, return_exceptions=True)
+        await self._sweeper.close()
         await self._launcher.close()
         self._ports.close()
         self._announcements.close()
@@ -304,13 +306,12 @@ class LocalCluster:
         del self._members[member.record.key]
         self._unwritten.discard(member.record.key)
         self._announce_room(member.record)
-        self._do_meanwhile(self._sweep())
+        self._sweep()
 
-    async def _sweep(self) -> None:
-        async with self._sweeping:
-            await asyncio.to_thread(self._records.sweep)
-            if self._config.cgroups is not None:
-                self._config.cgroups.sweep()
+    def _sweep(self) -> None:
+        self._sweeper.sweep()
+        if self._config.cgroups is not None:
+            self._config.cgroups.sweep()
 
     def _take_over(self, record: Record) -> None:
         """A member of an earlier owner of the state directory: look after it, or finish its deletion."""

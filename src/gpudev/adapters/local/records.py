@@ -20,6 +20,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+import structlog
+
 from gpudev.adapters.local.record import (
     Record,
     ServerProcesses,
@@ -28,13 +30,15 @@ from gpudev.adapters.local.record import (
     record_from_json,
     record_to_json,
 )
-from gpudev.adapters.local.trees import remove_tree
+from gpudev.adapters.local.trees.removal import remove_tree
 from gpudev.domain.errors import Defect
 
 _LEAVING = ".leaving-"
 _LOG_TAIL_BYTES = 2000
 
 _T = TypeVar("_T")
+
+_log = structlog.get_logger(__name__)
 
 
 class ServerFiles:
@@ -113,16 +117,23 @@ class Records:
         return tuple(record for record in records if record is not None)
 
     def set_aside(self, record: Record) -> None:
-        """Take the record away; what else the server left, its workspace included, is for `sweep`."""
+        """Take the record away; what else the server left, its workspace included, is left over."""
         aside = self._servers / f"{_LEAVING}{record.key}-{record.uid}"
         with contextlib.suppress(FileNotFoundError):
             self.files_of(record.key).directory.rename(aside)
         _sync_directory(self._servers)
 
+    def list_leftovers(self) -> tuple[Path, ...]:
+        """The directories of deleted servers, with their workspaces."""
+        return tuple(entry for entry in self._servers.iterdir() if entry.name.startswith(_LEAVING))
+
     def sweep(self) -> None:
-        """Remove what deleted servers have left."""
-        for leftover in self._servers.glob(f"{_LEAVING}*"):
-            remove_tree(leftover)
+        """Remove what deleted servers have left; what cannot be removed stays for the next sweep."""
+        for leftover in self.list_leftovers():
+            try:
+                remove_tree(leftover)
+            except OSError as error:
+                _log.warning("leftover_not_removed", leftover=leftover.name, error=str(error))
 
 
 def _find(path: Path, parse: Callable[[Any], _T]) -> _T | None:

@@ -5,21 +5,24 @@
     <state_dir>/disks/snapshots/<snapshot_id>/snapshot.json
                                               home/        the copy
 
-A directory appears whole, by a rename, and goes the same way.
+A directory appears whole, by a rename, and goes the same way. What is only partly made or removed has a name
+of its own, and `sweep` removes it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
 
-from gpudev.adapters.local.trees import copy_tree, remove_tree, sync_tree
+from gpudev.adapters.local.trees.copy import copy_tree, sync_tree
+from gpudev.adapters.local.trees.removal import remove_tree
 from gpudev.domain.disk import DiskId, SnapshotId, VolumeId
 from gpudev.domain.volume import DiskTags, ObservedSnapshot, ObservedVolume, SnapshotPhase
 
@@ -37,6 +40,8 @@ class DiskFolders:
     state_dir: Path
     durable: bool = True
     """Whether to wait until everything is on the disk; tests that lose no power need not."""
+    in_work: set[str] = field(default_factory=set)
+    """Names of directories that a thread of this process is making or removing."""
 
     @property
     def volumes(self) -> Path:
@@ -47,11 +52,17 @@ class DiskFolders:
         return self.state_dir / "disks" / "snapshots"
 
     def prepare(self) -> None:
-        """Make the directories, and remove what an earlier owner was making or removing."""
         for folder in (self.volumes, self.snapshots):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            for leftover in (*folder.glob(f"{_MAKING}*"), *folder.glob(f"{_LEAVING}*")):
-                remove_tree(leftover)
+
+    def list_leftovers(self) -> tuple[Path, ...]:
+        """What was left by a copy or a removal that failed or was killed; not what is being worked on."""
+        return tuple(
+            entry
+            for folder in (self.volumes, self.snapshots)
+            for entry in folder.iterdir()
+            if entry.name.startswith((_MAKING, _LEAVING)) and entry.name not in self.in_work
+        )
 
     def list_volumes(self) -> tuple[ObservedVolume, ...]:
         return tuple(_read_all(self.volumes, "volume.json", volume_from))
@@ -82,27 +93,45 @@ class DiskFolders:
         self._change(self.volumes / volume_id / "volume.json", volume_from, size_gb=size_gb)
 
     def remove_volume(self, volume_id: VolumeId) -> None:
-        _remove(self.volumes / volume_id)
+        self._remove(self.volumes / volume_id)
 
     def remove_snapshot(self, snapshot_id: SnapshotId) -> None:
-        _remove(self.snapshots / snapshot_id)
+        self._remove(self.snapshots / snapshot_id)
 
     def _make(self, target: Path, note: str, about: Any, content: Path | None) -> None:
         if target.is_dir():
             return
         making = target.with_name(f"{_MAKING}{target.name}-{uuid4().hex}")
-        making.mkdir(mode=0o700)
-        try:
-            if content is not None and content.is_dir():
-                copy_tree(content, making / "home")
-            (making / note).write_text(json.dumps(_to_json(about)), encoding="utf-8")
-            if self.durable:
-                sync_tree(making)
-            making.rename(target)
-        except OSError:
-            remove_tree(making)
-            raise
+        with self._working_on(making):
+            making.mkdir(mode=0o700)
+            try:
+                if content is not None and content.is_dir():
+                    copy_tree(content, making / "home")
+                (making / note).write_text(json.dumps(_to_json(about)), encoding="utf-8")
+                if self.durable:
+                    sync_tree(making)
+                making.rename(target)
+            finally:
+                if making.exists():
+                    remove_tree(making)
         self._sync(target.parent)
+
+    def _remove(self, folder: Path) -> None:
+        leaving = folder.with_name(f"{_LEAVING}{folder.name}-{uuid4().hex}")
+        with self._working_on(leaving):
+            try:
+                folder.rename(leaving)
+            except FileNotFoundError:
+                return
+            remove_tree(leaving)
+
+    @contextlib.contextmanager
+    def _working_on(self, directory: Path) -> Iterator[None]:
+        self.in_work.add(directory.name)
+        try:
+            yield
+        finally:
+            self.in_work.discard(directory.name)
 
     def _change(self, path: Path, read: Callable[[Any], Any], **changes: object) -> None:
         """Replace what is written down about one that is there."""
@@ -138,15 +167,6 @@ def _read_all(folder: Path, note: str, read: Callable[[Any], _T]) -> Iterator[_T
             # Removed since it was listed.
             continue
         yield read(json.loads(text))
-
-
-def _remove(folder: Path) -> None:
-    leaving = folder.with_name(f"{_LEAVING}{folder.name}-{uuid4().hex}")
-    try:
-        folder.rename(leaving)
-    except FileNotFoundError:
-        return
-    remove_tree(leaving)
 
 
 def _to_json(about: Any) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -16,7 +17,8 @@ from typing import Any, Self, TypeVar
 import structlog
 
 from gpudev.adapters.local.disks.folders import DiskFolders
-from gpudev.adapters.local.trees import list_tree
+from gpudev.adapters.local.trees.listing import list_tree
+from gpudev.adapters.local.trees.sweeper import THREADS, Sweeper
 from gpudev.domain.disk import DiskId, SnapshotId, VolumeId
 from gpudev.domain.errors import StorageRefused, StorageUnavailable
 from gpudev.domain.volume import (
@@ -51,11 +53,15 @@ class LocalVolumes:
         self._folders = folders
         self._clock = clock
         self._list_attached = list_attached
+        self._trees = ThreadPoolExecutor(THREADS, thread_name_prefix="disks")
+        """For what takes as long as a tree is big; other work never waits for these."""
+        self._sweeper = Sweeper(folders.list_leftovers)
         self._making: dict[VolumeId, tuple[ObservedVolume, asyncio.Task[None]]] = {}
         self._copying: dict[SnapshotId, tuple[ObservedSnapshot, asyncio.Task[None]]] = {}
 
     async def __aenter__(self) -> Self:
         await self._in_thread(self._folders.prepare)
+        self._sweeper.sweep()
         return self
 
     async def __aexit__(
@@ -63,6 +69,8 @@ class LocalVolumes:
     ) -> None:
         begun = [task for _, task in (*self._making.values(), *self._copying.values())]
         await asyncio.gather(*begun, return_exceptions=True)
+        await self._sweeper.close()
+        self._trees.shutdown(wait=False)
 
     async def find(self, disk_id: DiskId, volume_id: VolumeId | None) -> Holdings:
         volumes = await self.list_volumes()
@@ -97,7 +105,7 @@ class LocalVolumes:
             source_snapshot_id=spec.source_snapshot_id,
         )
         if volume.volume_id not in self._making:
-            work = self._in_thread(lambda: self._folders.make_volume(volume))
+            work = self._on_tree(lambda: self._folders.make_volume(volume))
             self._making[volume.volume_id] = (volume, asyncio.create_task(work))
         await _wait_a_moment(self._making, volume.volume_id)
 
@@ -111,7 +119,7 @@ class LocalVolumes:
             token=spec.token,
         )
         if snapshot.snapshot_id not in self._copying:
-            work = self._in_thread(lambda: self._folders.make_snapshot(snapshot))
+            work = self._on_tree(lambda: self._folders.make_snapshot(snapshot))
             self._copying[snapshot.snapshot_id] = (snapshot, asyncio.create_task(work))
         await _wait_a_moment(self._copying, snapshot.snapshot_id)
 
@@ -134,17 +142,27 @@ class LocalVolumes:
             raise StorageRefused(
                 f"Volume {volume_id} is attached to {holder}.", hint="End that server first."
             )
-        await self._in_thread(lambda: self._folders.remove_volume(volume_id))
+        await self._on_tree(lambda: self._folders.remove_volume(volume_id))
 
     async def delete_snapshot(self, snapshot_id: SnapshotId) -> None:
-        await self._in_thread(lambda: self._folders.remove_snapshot(snapshot_id))
+        await self._on_tree(lambda: self._folders.remove_snapshot(snapshot_id))
 
     async def list_files(self, snapshot_id: SnapshotId) -> FileListing | None:
-        return await self._in_thread(lambda: list_tree(self._folders.snapshots / snapshot_id / "home"))
+        return await self._on_tree(lambda: list_tree(self._folders.snapshots / snapshot_id / "home"))
 
-    async def _in_thread(self, work: Callable[[], _Result]) -> _Result:
+    async def _on_tree(self, work: Callable[[], _Result]) -> _Result:
         try:
-            return await asyncio.to_thread(work)
+            return await self._in_thread(work, self._trees)
+        except StorageUnavailable:
+            # A part of a copy or of a removal is left, if it could not be taken back at once.
+            self._sweeper.sweep()
+            raise
+
+    async def _in_thread(
+        self, work: Callable[[], _Result], threads: ThreadPoolExecutor | None = None
+    ) -> _Result:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(threads, work)
         except OSError as error:
             _log.warning("disk_folder_failed", error=str(error))
             raise StorageUnavailable(

@@ -42,6 +42,11 @@ def open_owner_namespace(descriptor: int) -> int:
     return fcntl.ioctl(descriptor, _NS_GET_USERNS)
 
 
+def sync_file_system(descriptor: int) -> None:
+    """Write everything of the file system that the descriptor is on to its disk."""
+    _check(_libc.syncfs(descriptor), "syncfs")
+
+
 def become_subreaper() -> None:
     """Orphaned descendants become children of this process instead of the machine's init."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)

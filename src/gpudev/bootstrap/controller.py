@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import uvloop
@@ -13,10 +14,12 @@ import uvloop
 from gpudev.adapters.local.control_plane.readiness import tell_ready
 from gpudev.adapters.webhook.notifier import WebhookNotifier
 from gpudev.app.controllers.admission import AdmissionController
+from gpudev.app.controllers.chores import Chore, working
 from gpudev.app.controllers.disks import DiskController, Surroundings
 from gpudev.app.controllers.execute import Executor, FaultPoint, no_fault
 from gpudev.app.controllers.execute_disk import DiskExecutor
 from gpudev.app.controllers.notifying import SendNotifications
+from gpudev.app.controllers.pruning import EVERY as PRUNING_EVERY
 from gpudev.app.controllers.pruning import Pruning
 from gpudev.app.controllers.reservations import ReservationController, Rules
 from gpudev.app.controllers.run import Controllers, Sources
@@ -39,6 +42,7 @@ from gpudev.bootstrap.reconciliation import make_own_reconciliation
 from gpudev.domain.catalogue import Catalogue
 from gpudev.domain.errors import StoreUnavailable
 from gpudev.domain.plans.disk_observation import DiskPolicy
+from gpudev.faults import FAULTS
 from gpudev.ports.clock import Clock
 from gpudev.ports.cluster import Cluster
 from gpudev.settings import Settings
@@ -60,22 +64,26 @@ async def _serve_controller(settings: Settings) -> None:
             known = await read_known_catalogue(settings, stores)
             controllers, admission = make_controllers(settings, stores, backends, known, SystemClock())
             for gpu_type in offered_catalogue(settings).by_name:
-                await admission.turn(gpu_type)
+                await FAULTS.attempt("admission", partial(admission.turn, gpu_type), gpu_type)
             if settings.local.state_dir is None:
                 # On one machine the API serves the metrics of all processes.
                 serve_metrics(settings.api, settings.api.metrics_dir)
             tell_ready(settings.process.ready_fd)
             _on_termination(controllers.stop)
-            chores = (
-                make_sampler(settings, stores, backends.cluster),
-                make_sending(settings, stores),
-                Pruning(stores.leftovers, SystemClock()),
-            )
-            async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(chore.run()) for chore in chores]
+            async with working(list_chores(settings, stores, backends.cluster), FAULTS):
                 await controllers.run()
-                for task in tasks:
-                    task.cancel()
+
+
+def list_chores(settings: Settings, stores: Stores, cluster: Cluster) -> tuple[Chore, ...]:
+    """What a controller does beside its turns and the hints that wake them."""
+    sampler = make_sampler(settings, stores, cluster)
+    sending = make_sending(settings, stores)
+    pruning = Pruning(stores.leftovers, SystemClock())
+    return (
+        Chore("sampling", sampler.sample, sampler.every.total_seconds()),
+        Chore("notifications", sending.send_all),
+        Chore("pruning", pruning, PRUNING_EVERY.total_seconds()),
+    )
 
 
 def make_controllers(

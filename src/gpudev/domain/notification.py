@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
+from urllib.parse import urlsplit
 
 from gpudev.domain.errors import Invalid
 from gpudev.domain.names import UserId
@@ -15,6 +17,9 @@ from gpudev.domain.reservation import EventKind
 MOST_TRIES = 8
 _FIRST_PAUSE = timedelta(seconds=2)
 _LONGEST_PAUSE = timedelta(minutes=10)
+_LONGEST_ADDRESS = 1000
+_ADDRESS = re.compile(r"[!-~]+")
+"""ASCII that is printable, without spaces."""
 
 
 class Topic(StrEnum):
@@ -90,8 +95,29 @@ def find_pause(tries: int) -> timedelta | None:
     return min(_LONGEST_PAUSE, _FIRST_PAUSE * (1 << tries))
 
 
-def check_address(scheme: str, host: str, allowed: Collection[str]) -> None:
-    """Only where the operator allows; without TLS only to this very machine."""
+def _split_address(url: str) -> tuple[str, str]:
+    try:
+        parts = urlsplit(url)
+        # A port that is no number is found only here.
+        _ = parts.port
+    except ValueError:
+        parts = None
+    is_plain = len(url) <= _LONGEST_ADDRESS and _ADDRESS.fullmatch(url) is not None
+    if parts is None or not is_plain or "@" in parts.netloc:
+        raise Invalid(
+            "This is not an address that notifications can be sent to.",
+            hint=f"Use ASCII without spaces, with other characters as %XX, at most {_LONGEST_ADDRESS} long.",
+            code="bad_address",
+        )
+    return parts.scheme, parts.netloc
+
+
+def check_address(url: str, allowed: Collection[str]) -> None:
+    """Only an address that HTTP can carry as it is, and only where the operator allows.
+
+    Without TLS only to this very machine.
+    """
+    scheme, host = _split_address(url)
     if host.lower() not in allowed:
         choices = ", ".join(sorted(allowed)) or "none"
         raise Invalid(

@@ -25,6 +25,7 @@ from gpudev.domain.idle import Usage
 from gpudev.domain.job import Job
 from gpudev.domain.notices import Notice
 from gpudev.domain.server import LOGIN
+from gpudev.domain.untrusted import make_printable
 from gpudev.domain.volume import FileListing
 
 _log = structlog.get_logger(__name__)
@@ -51,12 +52,13 @@ class Inside:
         ran = await self._run(pod, _NOTICES, f"{lines}\n")
         if ran.code != 0:
             # A home that is full, for example. Those who are there have seen it, and are not shown it again.
-            _log.warning("notices_not_kept", pod=pod.name, code=ran.code, error=ran.err)
+            error = make_printable(ran.err, 1000)
+            _log.warning("notices_not_kept", pod=pod.name, code=ran.code, error=error)
 
     async def list_home(self, pod: PodFacts) -> FileListing | None:
         ran = await self._run(pod, _LISTING, "")
         if ran.code != 0:
-            _log.warning("home_not_listed", pod=pod.name, code=ran.code, error=ran.err)
+            _log.warning("home_not_listed", pod=pod.name, code=ran.code, error=make_printable(ran.err, 1000))
             return None
         return read_listing(ran.out)
 

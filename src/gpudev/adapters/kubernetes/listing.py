@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import re
+
+from gpudev.domain.untrusted import make_printable
 from gpudev.domain.volume import FileListing
+
+_TOTAL = re.compile(r"total ([0-9]{1,18}) ([0-9]{1,18})")
+_FILE = re.compile(r"[^ ]* ([0-9]{1,18}) ([^ ]*) ([^ ]*) (.*)", re.DOTALL)
+"""Blocks, bytes, day, minute and path."""
+_LONGEST_LINE = 1000
 
 
 def read_listing(said: str) -> FileListing | None:
     """None if it was cut off before its end."""
     *files, last = said.splitlines() or [""]
-    words = last.split()
-    if len(words) != len(("total", "files", "bytes")) or words[0] != "total":
+    total = _TOTAL.fullmatch(last.strip())
+    if total is None:
         return None
-    count, used = int(words[1]), int(words[2])
-    lines = [_describe(line) for line in files]
+    count, used = int(total[1]), int(total[2])
+    lines = [make_printable(_describe(line), _LONGEST_LINE) for line in files]
     if count > len(lines):
         lines.append(f"... and {count - len(lines):,} more")
     return FileListing("\n".join(lines), used)
@@ -20,8 +28,5 @@ def read_listing(said: str) -> FileListing | None:
 
 def _describe(line: str) -> str:
     """A name may have a line break in it: the rest of it stands on a line of its own."""
-    parts = line.split(" ", 4)
-    if len(parts) < len(("blocks", "bytes", "day", "minute", "path")) or not parts[1].isdigit():
-        return line
-    _, size, day, minute, path = parts
-    return f"{int(size):>14,}  {day} {minute}  {path}"
+    found = _FILE.fullmatch(line)
+    return f"{int(found[1]):>14,}  {found[2]} {found[3]}  {found[4]}" if found else line

@@ -36,6 +36,7 @@ from gpudev.adapters.kubernetes.standing import (
 from gpudev.domain.catalogue import Catalogue
 from gpudev.domain.names import NodeName
 from gpudev.domain.quantities import parse_quantity
+from gpudev.domain.untrusted import make_printable
 
 _ADDRESS_KINDS = ("ExternalIP", "InternalIP", "Hostname")
 _ENDED = frozenset({"Succeeded", "Failed"})
@@ -177,7 +178,7 @@ def read_service(item: Json) -> ServiceFacts:
 
 
 def read_event(item: Json) -> EventFacts:
-    reason, message = item.get("reason", ""), str(item.get("message") or "").rstrip(".")
+    reason, message = item.get("reason", ""), make_printable(str(item.get("message") or ""), 500).rstrip(".")
     words = _WORTH_TELLING.get(reason, "")
     return EventFacts(
         pod_uid=str(item.get("involvedObject", {}).get("uid", "")),

@@ -7,6 +7,7 @@ itself where it ends: only newer servers can close that channel.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -81,6 +82,8 @@ async def _hear_out(session: AsyncWebSocketSession) -> _Ended:
     said = {_STDOUT: b"", _STDERR: b""}
     while True:
         message = await session.receive_bytes()
+        if not message:
+            continue
         channel, content = message[0], message[1:]
         if channel == _STATUS:
             return _Ended(
@@ -95,8 +98,8 @@ def read_exit_code(status: Json) -> int:
     if status.get("status") == "Success":
         return 0
     causes = (status.get("details") or {}).get("causes") or ()
-    codes = [cause["message"] for cause in causes if cause.get("reason") == "ExitCode"]
-    if not codes:
+    codes = [cause.get("message") for cause in causes if cause.get("reason") == "ExitCode"]
+    if not codes or not re.fullmatch(r"[0-9]{1,9}", str(codes[0])):
         raise _not_run(str(status.get("message", "")).rstrip("."))
     return int(codes[0])
 

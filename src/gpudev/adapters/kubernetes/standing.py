@@ -11,6 +11,7 @@ from typing import Any
 from gpudev.adapters.kubernetes.facts import Standing
 from gpudev.adapters.kubernetes.labels import NODE, Json, annotations_of
 from gpudev.domain.server import Cause, ServerPhase
+from gpudev.domain.untrusted import make_printable
 
 _UNSCHEDULABLE_FOR = timedelta(seconds=2)
 """The scheduler may still be counting a pod that has just gone; then it tries again by itself."""
@@ -179,6 +180,6 @@ def read_time(value: Any) -> datetime | None:
 
 def _shorten(words: str) -> str:
     """One line of it, without the full stop: the sentence around it has its own."""
-    line = " ".join(words.split())
+    line = make_printable(" ".join(str(words).split()), _LONGEST_WORDS + 1)
     shown = line if len(line) <= _LONGEST_WORDS else f"{line[:_LONGEST_WORDS]} …"
     return shown.rstrip(".")

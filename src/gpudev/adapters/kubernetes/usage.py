@@ -6,13 +6,20 @@ not said as it should be, is not known.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
 from gpudev.domain.idle import Signal, Usage
 
 _NANOSECONDS = 1e9
+_WHOLE = 100.0
+_MOST_CORES = 100_000.0
+_MOST_COUNTED = 1_000_000
+"""More than any machine has: a larger figure is no measurement, and would not fit where it is kept."""
+_NUMBER = re.compile(r"[0-9]{1,19}(\.[0-9]{1,19})?")
+"""With so few digits that it is neither infinite nor slow to read."""
 _GPU_SIGNALS = frozenset({Signal.GPU_USE, Signal.GPU_MEMORY})
 
 
@@ -45,14 +52,16 @@ class Gpus:
 
 
 def read_look(text: str) -> Look:
+    """Total: the text comes from a container whose user may write anything there."""
     lines = [line.split() for line in text.splitlines()]
-    connections = next((int(count) for count in _values(lines, "ssh", 1)), None)
-    times = [line[1:] for line in lines if line[:1] == ["cpu"] and _are_numbers(line[1:], 2)]
-    cpu = next((CpuTime(float(at), float(used) / _NANOSECONDS) for at, used in times), None)
-    figures = [line[1:] for line in lines if line[:1] == ["gpu"] and _are_numbers(line[1:], 3)]
-    gpus = [tuple(map(float, three)) for three in figures]
-    shares = tuple((use, 100 * taken / all_of_it) for use, taken, all_of_it in gpus)
-    return Look(connections, cpu, shares, next((int(count) for count in _values(lines, "oom", 1)), 0))
+    connections = next(_counts(lines, "ssh"), None)
+    cpu = next((CpuTime(at, used / _NANOSECONDS) for at, used in _figures(lines, "cpu", 2)), None)
+    gpus = tuple(
+        (use, _WHOLE * taken / memory)
+        for use, taken, memory in _figures(lines, "gpu", 3)
+        if use <= _WHOLE and taken <= memory and memory > 0
+    )
+    return Look(connections, cpu, gpus, next(_counts(lines, "oom"), 0))
 
 
 def tell_usage(look: Look, before: CpuTime | None, gpus: Gpus, now: datetime) -> Usage:
@@ -61,7 +70,8 @@ def tell_usage(look: Look, before: CpuTime | None, gpus: Gpus, now: datetime) ->
         signals[Signal.SSH] = float(look.connections)
     if look.cpu is not None and before is not None and look.cpu.at > before.at:
         # A container that was started again begins to count anew.
-        signals[Signal.CPU] = max(0.0, look.cpu.seconds - before.seconds) / (look.cpu.at - before.at)
+        cores = max(0.0, look.cpu.seconds - before.seconds) / (look.cpu.at - before.at)
+        signals[Signal.CPU] = min(cores, _MOST_CORES)
     absent = frozenset({Signal.JUPYTER}) | (frozenset() if gpus.count else _GPU_SIGNALS)
     return Usage(now, signals | _gpu_signals(look, gpus), absent, gpus.is_simulated)
 
@@ -78,9 +88,13 @@ def _gpu_signals(look: Look, gpus: Gpus) -> dict[Signal, float]:
     }
 
 
-def _values(lines: Iterable[list[str]], name: str, count: int) -> Iterable[str]:
-    return (line[1] for line in lines if line[:1] == [name] and _are_numbers(line[1:], count))
+def _counts(lines: Iterable[list[str]], name: str) -> Iterator[int]:
+    counts = (count for [count] in _figures(lines, name, 1) if count <= _MOST_COUNTED)
+    return (int(count) for count in counts if count.is_integer())
 
 
-def _are_numbers(words: list[str], count: int) -> bool:
-    return len(words) == count and all(word.replace(".", "", 1).isdecimal() for word in words)
+def _figures(lines: Iterable[list[str]], name: str, count: int) -> Iterator[tuple[float, ...]]:
+    """The numbers of each line of this name that has so many."""
+    for line in lines:
+        if line[:1] == [name] and len(line) == count + 1 and all(map(_NUMBER.fullmatch, line[1:])):
+            yield tuple(map(float, line[1:]))

@@ -32,6 +32,7 @@ from gpudev.adapters.local.record import (
 )
 from gpudev.adapters.local.trees.removal import remove_tree
 from gpudev.domain.errors import Defect
+from gpudev.domain.untrusted import make_printable
 
 _LEAVING = ".leaving-"
 _LOG_TAIL_BYTES = 2000
@@ -86,7 +87,8 @@ class ServerFiles:
         try:
             with self.log_path.open("rb") as log:
                 log.seek(max(0, log.seek(0, os.SEEK_END) - _LOG_TAIL_BYTES))
-                return log.read().decode(errors="replace").strip().rpartition("\n")[2]
+                words = log.read().decode(errors="replace").strip().rpartition("\n")[2]
+                return make_printable(words, _LOG_TAIL_BYTES)
         except FileNotFoundError:
             return ""
 

@@ -11,11 +11,14 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from gpudev.domain.server import SshAddress
+from gpudev.domain.untrusted import make_printable
 
 HOST = "127.0.0.1"
 _BACKLOG = 128
 _BANNER_SECONDS = 10
 _ANY_PORT = 0
+_LONGEST_BANNER = 255
+"""As SSH has it."""
 
 
 class PortTaken(Exception):
@@ -83,4 +86,4 @@ async def read_banner(address: SshAddress) -> str:
                 writer.close()
     except (OSError, ValueError):
         return ""
-    return line.decode(errors="replace").strip()
+    return make_printable(line.decode(errors="replace").strip(), _LONGEST_BANNER)

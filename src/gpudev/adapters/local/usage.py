@@ -17,10 +17,14 @@ from pathlib import Path
 from gpudev.adapters.local.nodes.gpu import LocalGpu
 from gpudev.adapters.local.nodes.nvml import find_use
 from gpudev.adapters.local.processes.descendants import find_strays
+from gpudev.adapters.local.processes.identity import find_status
 from gpudev.adapters.local.record import Record
 from gpudev.domain.idle import Signal, Usage
 
-_ESTABLISHED = "01"
+_STATE = 3
+_OPEN = b"01"
+_DECLARED = (Signal.GPU_USE, Signal.GPU_MEMORY)
+_WHOLE = 100
 _TICKS = os.sysconf("SC_CLK_TCK")
 _TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 
@@ -68,12 +72,9 @@ class UsageMeter:
 
     def _read_declared(self) -> dict[Signal, float]:
         try:
-            said = json.loads(self._declared.read_text(encoding="utf-8"))
-            return {signal: float(said.get(signal, 0)) for signal in (Signal.GPU_USE, Signal.GPU_MEMORY)}
+            return read_declared(self._declared.read_bytes())
         except FileNotFoundError:
             return {Signal.GPU_USE: 0.0, Signal.GPU_MEMORY: 0.0}
-        except (ValueError, AttributeError):
-            return {}
 
     def _measure_cpu(self, record: Record) -> float | None:
         last = self._last
@@ -84,15 +85,27 @@ class UsageMeter:
         return max(0.0, self._last.seconds - last.seconds) / (self._last.at - last.at)
 
 
+def read_declared(content: bytes) -> dict[Signal, float]:
+    """What is declared; nothing if that is not two numbers of a share."""
+    try:
+        said = json.loads(content)
+    except (ValueError, RecursionError):
+        return {}
+    values = [said.get(signal, 0) if isinstance(said, dict) else None for signal in _DECLARED]
+    if not all(isinstance(value, int | float) and 0 <= value <= _WHOLE for value in values):
+        return {}
+    return {signal: float(said.get(signal, 0)) for signal in _DECLARED}
+
+
 def count_connections(port: int) -> int:
     """Established TCP connections to a port of this machine."""
-    return sum(_count_in(table.read_text(encoding="ascii"), port) for table in _TABLES if table.exists())
+    return sum(count_in_table(table.read_bytes(), port) for table in _TABLES if table.exists())
 
 
-def _count_in(table: str, port: int) -> int:
+def count_in_table(table: bytes, port: int) -> int:
     rows = (line.split() for line in table.splitlines()[1:])
-    ending = f":{port:04X}"
-    return sum(1 for row in rows if row[1].endswith(ending) and row[3] == _ESTABLISHED)
+    ending = f":{port:04X}".encode()
+    return sum(1 for row in rows if len(row) > _STATE and row[1].endswith(ending) and row[_STATE] == _OPEN)
 
 
 def _sum_cpu_seconds(pids: set[int]) -> float:
@@ -100,9 +113,5 @@ def _sum_cpu_seconds(pids: set[int]) -> float:
 
 
 def _cpu_seconds(pid: int) -> float:
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
-        return 0.0
-    user, system = fields[11:13]
-    return (int(user) + int(system)) / _TICKS
+    found = find_status(pid)
+    return found.cpu_ticks / _TICKS if found else 0.0

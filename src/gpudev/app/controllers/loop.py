@@ -17,6 +17,7 @@ from typing import Generic, TypeVar
 import structlog
 
 from gpudev.domain.errors import Stale, Unavailable
+from gpudev.faults import FAULTS, Faults
 from gpudev.telemetry import TURNS
 
 Key = TypeVar("Key", bound=Hashable)
@@ -38,12 +39,14 @@ class Loop(Generic[Key]):
         *,
         concurrency: int = 1,
         rests: bool = False,
+        faults: Faults = FAULTS,
     ) -> None:
         """With `rests`, a key waits after its turn as long as that took, or a moment: others work, too."""
         self._name = name
         self._turn = turn
         self._concurrency = concurrency
         self._rests = rests
+        self._faults = faults
         self._waiting: asyncio.PriorityQueue[tuple[int, int, Key]] = asyncio.PriorityQueue()
         self._numbers = itertools.count()
         self._queued: dict[Key, int] = {}
@@ -125,9 +128,10 @@ class Loop(Generic[Key]):
         except Unavailable as error:
             _log.warning("turn_postponed", controller=self._name, key=str(key), error=error.message)
             return "unavailable"
-        except Exception:  # noqa: BLE001 - the boundary: one bad turn must not stop the others
-            _log.exception("turn_failed", controller=self._name, key=str(key))
+        except Exception as error:  # noqa: BLE001 - the boundary: one bad turn must not stop the others
+            self._faults.note_failure(self._name, error, str(key))
             return "defect"
+        self._faults.note_success(self._name, str(key))
         return "done"
 
     def _wake_later(self, key: Key) -> None:

@@ -8,8 +8,8 @@ from datetime import timedelta
 
 import structlog
 
-from gpudev.domain.errors import StoreUnavailable
 from gpudev.domain.notification import find_pause, wants
+from gpudev.faults import FAULTS, Faults
 from gpudev.ports.notify import Delivery, NotDelivered, Notifications, Notifier
 
 _AT_ONCE = 20
@@ -23,24 +23,21 @@ _log = structlog.get_logger(__name__)
 class SendNotifications:
     notifications: Notifications
     notifier: Notifier
-    every: timedelta = timedelta(seconds=1)
+    faults: Faults = FAULTS
 
-    async def run(self) -> None:
-        """For ever. Nothing here may hold up a reservation."""
-        while True:
-            try:
-                sent = await self.send_due()
-            except StoreUnavailable as error:
-                _log.warning("notifications_postponed", error=error.message)
-                sent = 0
-            if not sent:
-                await asyncio.sleep(self.every.total_seconds())
+    async def send_all(self) -> None:
+        while await self.send_due():
+            pass
 
     async def send_due(self) -> int:
         """One batch; how many there were."""
         due = await self.notifications.read(_AT_ONCE, _HIDDEN)
-        await asyncio.gather(*map(self._send, due))
+        await asyncio.gather(*map(self._send_in_boundary, due))
         return len(due)
+
+    async def _send_in_boundary(self, delivery: Delivery) -> None:
+        """One that fails in a way that nobody thought of is tried again, and given up, like any other."""
+        await self.faults.attempt("notifications", lambda: self._send(delivery), str(delivery.message_id))
 
     async def _send(self, delivery: Delivery) -> None:
         target, notification = delivery.target, delivery.notification

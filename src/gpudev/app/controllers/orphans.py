@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 
 from gpudev.domain.plans.orphans import Observation, plan_orphans
+from gpudev.faults import FAULTS, Faults
 from gpudev.ports.clock import Clock
 from gpudev.ports.cluster import Cluster
 from gpudev.ports.store import Reservations
@@ -19,6 +21,7 @@ class OrphanController:
     reservations: Reservations
     cluster: Cluster
     clock: Clock
+    faults: Faults = FAULTS
 
     async def turn(self, _everything: str) -> None:
         """The cluster is looked at first: whatever is in it has had its row before."""
@@ -28,4 +31,4 @@ class OrphanController:
         for action in plan_orphans(Observation(found, unfinished, self.clock.now())):
             orphan = action.leftover
             _log.warning("orphan_removed", kind=orphan.kind, name=orphan.name, owner=orphan.reservation_id)
-            await self.cluster.remove_leftover(orphan)
+            await self.faults.attempt("orphans", partial(self.cluster.remove_leftover, orphan), orphan.name)

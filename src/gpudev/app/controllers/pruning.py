@@ -6,18 +6,16 @@ not deleted is found again by the next.
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
 
-import structlog
-
-from gpudev.domain.errors import StoreUnavailable
+from gpudev.faults import FAULTS, Faults
 from gpudev.ports.clock import Clock
 from gpudev.ports.leftovers import Leftovers
 
 EVERY = timedelta(hours=1)
-RETRY = timedelta(minutes=1)
 KEEP_KEYS = timedelta(days=30)
 """After their end; so long their owner sees them in the list."""
 KEEP_MESSAGES = timedelta(days=7)
@@ -25,32 +23,25 @@ KEEP_MESSAGES = timedelta(days=7)
 BATCH = 1000
 """Rows of one statement at most, so that it is short and holds few locks."""
 
-_log = structlog.get_logger(__name__)
-
 
 @dataclass(frozen=True, slots=True)
 class Pruning:
     leftovers: Leftovers
     clock: Clock
+    faults: Faults = FAULTS
 
     async def __call__(self) -> None:
-        """Delete all that is old enough now."""
+        """Delete all that is old enough now. What cannot be deleted does not keep the rest."""
         now = self.clock.now()
         work = (
-            (self.leftovers.delete_keys, now - KEEP_KEYS),
-            (self.leftovers.delete_proofs, now),
-            (self.leftovers.delete_messages, now - KEEP_MESSAGES),
+            ("keys", self.leftovers.delete_keys, now - KEEP_KEYS),
+            ("proofs", self.leftovers.delete_proofs, now),
+            ("messages", self.leftovers.delete_messages, now - KEEP_MESSAGES),
         )
-        for delete, before in work:
-            while await delete(before, BATCH) >= BATCH:
-                pass
+        for item, delete, before in work:
+            await self.faults.attempt("pruning", partial(_delete_all, delete, before), item)
 
-    async def run(self) -> None:
-        while True:
-            pause = EVERY
-            try:
-                await self()
-            except StoreUnavailable as error:
-                _log.warning("pruning_postponed", error=error.message)
-                pause = RETRY
-            await asyncio.sleep(pause.total_seconds())
+
+async def _delete_all(delete: Callable[[datetime, int], Awaitable[int]], before: datetime) -> None:
+    while await delete(before, BATCH) >= BATCH:
+        pass

@@ -12,12 +12,14 @@ from datetime import datetime, timedelta
 from typing import assert_never
 
 from gpudev.app.controllers.admission import AdmissionController
+from gpudev.app.controllers.chores import Chore, working
 from gpudev.app.controllers.loop import Loop
 from gpudev.app.controllers.orphans import OrphanController
 from gpudev.app.controllers.reservations import ReservationController
 from gpudev.app.controllers.run_disks import DiskControllers
 from gpudev.domain.errors import StoreUnavailable
 from gpudev.domain.names import ReservationId
+from gpudev.faults import FAULTS, Faults
 from gpudev.ports.clock import Clock
 from gpudev.ports.cluster import CapacityChanged, Cluster, ServerChanged
 from gpudev.ports.queue import Channel, Signal, Signals
@@ -41,6 +43,7 @@ class Sources:
     clock: Clock
     gpu_types: tuple[str, ...]
     """The types on offer; of the retired ones only those with somebody waiting are looked at."""
+    faults: Faults = FAULTS
 
 
 class Controllers:
@@ -64,21 +67,19 @@ class Controllers:
     async def run(self) -> None:
         """Work until `stop`; turns that have begun are finished.
 
-        A source of hints that fails ends everything: a controller that has gone deaf must not look healthy.
+        A source of hints that fails is started again; one that keeps failing shows in `/ready`.
         """
-        sources = (
-            self._hear_signals(),
-            self._watch_cluster(),
-            self._sweep_turns(),
-            self._sweep_queue(),
-            self._sweep_orphans(),
+        chores = (
+            Chore("signals", self._hear_signals),
+            Chore("cluster_changes", self._watch_cluster),
+            Chore("reservation_sweep", self._sweep_turns),
+            Chore("queue_sweep", self._wake_waiting, SWEEP.total_seconds()),
+            Chore("orphan_sweep", self._wake_orphans, ORPHAN_SWEEP.total_seconds()),
         )
         loops = (self._turns, self._passes, self._orphan_turns, self._disks)
-        async with asyncio.TaskGroup() as group:
-            hints = [group.create_task(source) for source in sources]
-            await asyncio.wait([group.create_task(loop.run()) for loop in loops])
-            for hint in hints:
-                hint.cancel()
+        async with working(chores, self._sources.faults):
+            faults = self._sources.faults
+            await asyncio.gather(*(faults.persist("turns", loop.run) for loop in loops))
 
     async def _admit(self, gpu_type: str) -> None:
         """Take a pass, and the next one on the very moment that somebody was promised."""
@@ -142,18 +143,10 @@ class Controllers:
         next_turn = await self._sources.reservations.find_next_turn(after=now)
         return min(now + SWEEP, next_turn or now + SWEEP)
 
-    async def _sweep_queue(self) -> None:
+    async def _wake_waiting(self) -> None:
         """Keep the places of those who wait fresh, should nothing else happen."""
-        while True:
-            try:
-                for gpu_type in await self._sources.admissions.list_waiting_types():
-                    self._passes.wake(gpu_type)
-            except StoreUnavailable:
-                await asyncio.sleep(_RETRY.total_seconds())
-                continue
-            await asyncio.sleep(SWEEP.total_seconds())
+        for gpu_type in await self._sources.admissions.list_waiting_types():
+            self._passes.wake(gpu_type)
 
-    async def _sweep_orphans(self) -> None:
-        while True:
-            self._orphan_turns.wake("everything")
-            await asyncio.sleep(ORPHAN_SWEEP.total_seconds())
+    async def _wake_orphans(self) -> None:
+        self._orphan_turns.wake("everything")

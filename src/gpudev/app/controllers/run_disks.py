@@ -6,13 +6,13 @@ import asyncio
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-import structlog
-
+from gpudev.app.controllers.chores import Chore, working
 from gpudev.app.controllers.disks import DiskController
 from gpudev.app.controllers.loop import Loop
 from gpudev.app.reconcile_disks import ReconcileDisks
 from gpudev.domain.disk import DiskId
 from gpudev.domain.errors import StoreUnavailable
+from gpudev.faults import FAULTS, Faults
 from gpudev.ports.clock import Clock
 from gpudev.ports.disks import Disks
 from gpudev.ports.queue import Channel, Signals
@@ -23,14 +23,13 @@ _RETRY = timedelta(seconds=0.2)
 _DUE_AT_ONCE = 500
 _TURNS_AT_ONCE = 8
 
-_log = structlog.get_logger(__name__)
-
 
 @dataclass(frozen=True, slots=True)
 class DiskSources:
     disks: Disks
     signals: Signals
     clock: Clock
+    faults: Faults = FAULTS
 
 
 class DiskControllers:
@@ -46,12 +45,15 @@ class DiskControllers:
 
     async def run(self) -> None:
         """Work until `stop`; turns that have begun are finished."""
-        async with asyncio.TaskGroup() as group:
-            sources = (self._hear_signals(), self._sweep(), self._reconcile_again_and_again())
-            hints = [group.create_task(source) for source in sources]
-            await asyncio.wait([group.create_task(self._turns.run())])
-            for hint in hints:
-                hint.cancel()
+        async with working(self._list_chores(), self._sources.faults):
+            await self._turns.run()
+
+    def _list_chores(self) -> tuple[Chore, ...]:
+        chores = (Chore("disk_signals", self._hear_signals), Chore("disk_sweep", self._sweep))
+        if self._reconcile is None:
+            return chores
+        every = RECONCILIATION.total_seconds()
+        return (*chores, Chore("disk_reconciliation", self._reconcile, every, begins_after=every))
 
     def stop(self) -> None:
         self._turns.stop()
@@ -78,14 +80,6 @@ class DiskControllers:
             except StoreUnavailable:
                 due = now + _RETRY
             await self._controller.alarm.sleep_until(due)
-
-    async def _reconcile_again_and_again(self) -> None:
-        while self._reconcile is not None:
-            await asyncio.sleep(RECONCILIATION.total_seconds())
-            try:
-                await self._reconcile()
-            except StoreUnavailable as error:
-                _log.warning("disks_not_reconciled", error=error.message)
 
     async def _wake_due(self, now: datetime) -> datetime:
         for disk_id in await self._sources.disks.list_due(now, _DUE_AT_ONCE):

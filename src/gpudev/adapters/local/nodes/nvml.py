@@ -57,7 +57,7 @@ def find_use(uuid: str) -> GpuUse | None:
             device = pynvml.nvmlDeviceGetHandleByUUID(uuid)
             percent = pynvml.nvmlDeviceGetUtilizationRates(device).gpu
             memory = pynvml.nvmlDeviceGetMemoryInfo(device)
-            return GpuUse(float(percent), 100 * memory.used / memory.total)
+            return GpuUse(float(percent), 100 * memory.used / memory.total) if memory.total else None
     except pynvml.NVMLError:
         return None
 

@@ -70,7 +70,8 @@ def end_strays(server_name: str) -> None:
 def _read_environment(pid: int) -> list[bytes]:
     try:
         return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    except (FileNotFoundError, ProcessLookupError, PermissionError):
+    except OSError:
+        # It has ended, or is not ours to read.
         return []
 
 

@@ -18,9 +18,10 @@ from pathlib import Path
 from gpudev.adapters.local.processes.descriptors import wait_readable
 
 _DEAD_STATES = "ZXx"
-_STATE_FIELD = 0
-_PARENT_FIELD = 1
-_START_TIME_FIELD = 19
+_NUMBER_FIELDS = (1, 11, 12, 19)
+"""Parent, CPU time in user mode and in the kernel, start time: after the name, and after the state at 0."""
+_MOST_DIGITS = 20
+"""Of a 64-bit number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,14 @@ class ProcessIdentity:
     boot_id: str
 
 
+@dataclass(frozen=True, slots=True)
+class ProcessStatus:
+    state: str
+    parent: int
+    start_time: int
+    cpu_ticks: int
+
+
 @cache
 def read_boot_id() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -38,15 +47,38 @@ def read_boot_id() -> str:
 
 def identify(pid: int) -> ProcessIdentity | None:
     """The identity of a process that lives now; a zombie does not."""
-    fields = _read_stat(pid)
-    if fields is None or fields[_STATE_FIELD] in _DEAD_STATES:
+    found = find_status(pid)
+    if found is None or found.state in _DEAD_STATES:
         return None
-    return ProcessIdentity(pid, int(fields[_START_TIME_FIELD]), read_boot_id())
+    return ProcessIdentity(pid, found.start_time, read_boot_id())
 
 
 def find_parent(pid: int) -> int | None:
-    fields = _read_stat(pid)
-    return int(fields[_PARENT_FIELD]) if fields else None
+    found = find_status(pid)
+    return found.parent if found else None
+
+
+def find_status(pid: int) -> ProcessStatus | None:
+    """None for a process that has ended."""
+    try:
+        content = Path(f"/proc/{pid}/stat").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return read_status(content)
+
+
+def read_status(content: bytes) -> ProcessStatus | None:
+    """From `/proc/PID/stat`; None if it is cut off. The name in it may be any bytes, also parentheses."""
+    fields = content.rpartition(b")")[2].split()
+    numbers = [fields[number] for number in _NUMBER_FIELDS if number < len(fields)]
+    if len(numbers) < len(_NUMBER_FIELDS) or not all(map(_is_number, numbers)):
+        return None
+    parent, user, system, start = map(int, numbers)
+    return ProcessStatus(fields[0].decode("ascii", "replace"), parent, start, user + system)
+
+
+def _is_number(word: bytes) -> bool:
+    return word.isdigit() and len(word) <= _MOST_DIGITS
 
 
 def list_pids() -> tuple[int, ...]:
@@ -99,12 +131,3 @@ def holding(identity: ProcessIdentity) -> Iterator[HeldProcess | None]:
     finally:
         if process is not None:
             process.close()
-
-
-def _read_stat(pid: int) -> list[str] | None:
-    """The fields of `/proc/PID/stat` after the name, which may itself hold spaces and parentheses."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return None
-    return text.rpartition(")")[2].split()

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpudev.adapters.local.trees.cursor import Cursor
+from gpudev.domain.untrusted import make_printable
 from gpudev.domain.volume import FileListing
 
 MOST_LISTED = 5000
 _LONGEST_PATH = 1000
 """Of what is shown: a listing of paths without a limit would be without a limit itself."""
-_CUT = "…"
 _BLOCK = 512
 
 
@@ -65,7 +65,7 @@ def _walk(tree: Path, total: _Total) -> Iterator[_File]:
                 cursor.descend(name)
             except (PermissionError, FileNotFoundError, NotADirectoryError):
                 continue
-            levels.append(_Level(show_path(f"{level.path}{name}/")))
+            levels.append(_Level(make_printable(f"{level.path}{name}/", _LONGEST_PATH)))
             yield from _list_folder(cursor.descriptor, levels[-1], total)
 
 
@@ -81,13 +81,9 @@ def _list_folder(folder: int, level: _Level, total: _Total) -> Iterator[_File]:
                 continue
             total.files += 1
             total.blocks += info.st_blocks
-            yield _File(show_path(f"{level.path}{entry.name}"), info.st_size, info.st_mtime)
-
-
-def show_path(path: str) -> str:
-    """Printable and not too long, whatever bytes its names are made of."""
-    shown = "".join(each if each.isprintable() else "?" for each in path[: _LONGEST_PATH + 1])
-    return shown if len(shown) <= _LONGEST_PATH else f"{shown[: _LONGEST_PATH - 1]}{_CUT}"
+            yield _File(
+                make_printable(f"{level.path}{entry.name}", _LONGEST_PATH), info.st_size, info.st_mtime
+            )
 
 
 def _describe_time(seconds: float) -> str:

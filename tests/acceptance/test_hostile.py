@@ -1,0 +1,117 @@
+"""What one user does in a dev server, and whether anybody else notices."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest
+
+from gpudev.adapters.local.trees.removal import remove_tree
+from tests.support.machine import Machine, running_machine, wait_for
+
+# Two thousand names are too many for one path, but not for one after the other.
+NEST = "cd {} && p=$(printf 'd/%.0s' $(seq 700)); for n in {}; do {} cd $p || exit 1; done 2>/dev/null; {}"
+    "cd {} && for i in $(seq {}); do mkdir d && cd d || exit 1; done 2>/dev/null; touch bottom && echo made"
+)
+
+
+@pytest.fixture(scope="module")
+def machine(module_database: str) -> Iterator[Machine]:
+    settings = {
+        "GPU_DEV_REQUESTS_PER_SECOND": "0",
+        "GPU_DEV_USAGE_SECONDS": "0.2",
+        "GPU_DEV_NOTIFY_HOSTS": "hooks.example.org,127.0.0.1:9",
+        "GPU_DEV_DATABASE_URL": module_database,
+    }
+    with running_machine("--fleet", "test", **settings) as running:
+        yield running
+        # Few programs can remove what users have put there.
+        remove_tree(running.state_dir / "disks")
+
+
+@pytest.fixture(autouse=True)
+def _leave_nothing(machine: Machine) -> Iterator[None]:
+    yield
+    machine.run("cancel", "--all", "--yes", check=False)
+
+
+def query(machine: Machine, statement: str, *values: Any) -> Any:
+    async def fetch() -> Any:
+        connection = await asyncpg.connect(machine.settings["GPU_DEV_DATABASE_URL"])
+        try:
+            return await connection.fetchval(statement, *values)
+        finally:
+            await connection.close()
+
+    return asyncio.run(fetch())
+
+
+def wait_for_samples(machine: Machine, reservation: str) -> None:
+    """Until it has been measured twice more."""
+    statement = "SELECT count(*) FROM reservation_usage WHERE reservation_id = $1"
+    before = query(machine, statement, reservation)
+    wait_for(lambda: query(machine, statement, reservation) >= before + 2, "it is measured")
+
+
+def list_leftovers(machine: Machine) -> list[Path]:
+    folders = [machine.state_dir / "servers", *(machine.state_dir / "disks").iterdir()]
+    return [entry for folder in folders for entry in folder.iterdir() if entry.name.startswith(".")]
+
+
+def test_a_process_of_any_name_disturbs_nobody(machine: Machine) -> None:
+    hostile, honest = machine.reserve("-t", "t4", "--no-persist"), machine.reserve("-t", "t4", "--no-persist")
+    controller = machine.control_plane()["controller"]
+    named = r"cp /bin/sleep $'/tmp/\xffx' && ($'/tmp/\xffx' 300 </dev/null >/dev/null 2>&1 &) && echo started"
+    assert "started" in machine.ssh(hostile, f"bash -c {_quote(named)}").stdout
+    for reservation in (hostile, honest):
+        wait_for_samples(machine, reservation)
+    assert machine.control_plane()["controller"] == controller
+    machine.run("cancel", hostile, "--yes")
+
+
+def test_folders_deeper_than_any_path_disturb_nobody(machine: Machine) -> None:
+    hostile = machine.reserve("-t", "t4", "--disk", "deep")
+    controller = machine.control_plane()["controller"]
+    for place in ("~", "/workspace"):
+        nest = NEST.format(place, "1 2 3", "mkdir -p $p &&", "touch bottom && echo made")
+        assert machine.ssh(hostile, f"bash -c {_quote(nest)}").stdout.strip() == "made"
+    machine.run("cancel", hostile, "--yes")
+    disk = wait_for(lambda: _find_free_disk(machine, "deep"), "the disk has its snapshot")
+    assert disk["snapshot_count"] == 1
+    wait_for(lambda: not list_leftovers(machine), "nothing is left of it")
+    assert machine.control_plane()["controller"] == controller
+    machine.kill("controller")
+    wait_for(lambda: machine.control_plane().get("controller", controller) != controller, "it is back")
+    again = machine.reserve("-t", "t4", "--disk", "deep")
+    look = NEST.format("~", "1 2 3", "", "test -e bottom && echo there")
+    assert machine.ssh(again, f"bash -c {_quote(look)}").stdout.strip() == "there"
+
+
+@pytest.mark.parametrize("address", ["https://hooks.example.org/é", "https://hooks.example.org/a b"])
+def test_an_address_that_http_cannot_carry_is_refused(machine: Machine, address: str) -> None:
+    refused = machine.run("notify", "set", address, check=False)
+    assert refused.returncode == 2
+    assert "not an address" in refused.stderr
+
+
+def test_an_address_that_was_kept_by_an_earlier_version_disturbs_nobody(machine: Machine) -> None:
+    machine.run("notify", "set", "https://hooks.example.org/x")
+    query(machine, "UPDATE notification_targets SET url = 'https://hooks.example.org/é'")
+    controller = machine.control_plane()["controller"]
+    machine.run("notify", "test")
+    wait_for(lambda: query(machine, "SELECT count(*) FROM pgmq.q_notifications") == 0, "it is given up")
+    assert machine.control_plane()["controller"] == controller
+    machine.run("notify", "unset")
+
+
+def _find_free_disk(machine: Machine, name: str) -> Any:
+    disk = machine.ask("disk", "show", name)
+    return disk if disk["state"] == "available" and disk["snapshot_count"] else None
+
+
+def _quote(command: str) -> str:
+    return "'" + command.replace("'", "'\\''") + "'"

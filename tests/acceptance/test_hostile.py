@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
+import signal
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,8 +19,6 @@ from tests.support.machine import Machine, running_machine, wait_for
 
 # Two thousand names are too many for one path, but not for one after the other.
 NEST = "cd {} && p=$(printf 'd/%.0s' $(seq 700)); for n in {}; do {} cd $p || exit 1; done 2>/dev/null; {}"
-    "cd {} && for i in $(seq {}); do mkdir d && cd d || exit 1; done 2>/dev/null; touch bottom && echo made"
-)
 
 
 @pytest.fixture(scope="module")
@@ -106,6 +108,27 @@ def test_an_address_that_was_kept_by_an_earlier_version_disturbs_nobody(machine:
     wait_for(lambda: query(machine, "SELECT count(*) FROM pgmq.q_notifications") == 0, "it is given up")
     assert machine.control_plane()["controller"] == controller
     machine.run("notify", "unset")
+
+
+def test_a_controller_that_stands_still_shows_in_ready(machine: Machine) -> None:
+    controller = machine.control_plane()["controller"]
+    wait_for(lambda: ask_ready(machine)["status"] == "healthy", "everything works")
+    os.kill(controller, signal.SIGSTOP)
+    try:
+        query(machine, "UPDATE controllers SET beat_at = beat_at - interval '90 seconds'")
+        stopped = ask_ready(machine)
+        assert stopped["status"] == "degraded"
+        assert stopped["controller"].startswith("not heard of for ")
+    finally:
+        os.kill(controller, signal.SIGCONT)
+    wait_for(lambda: ask_ready(machine)["status"] == "healthy", "it works again")
+
+
+def ask_ready(machine: Machine) -> dict[str, Any]:
+    address = json.loads((machine.state_dir / "control-plane").read_text())["api_url"]
+    with urllib.request.urlopen(f"{address}/ready", timeout=30) as answer:
+        body: dict[str, Any] = json.load(answer)
+    return body
 
 
 def _find_free_disk(machine: Machine, name: str) -> Any:

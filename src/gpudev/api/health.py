@@ -8,7 +8,9 @@ from gpudev import __version__
 from gpudev.api.context import App
 from gpudev.api.encoding import json_response
 from gpudev.api.problems import OF_EVERY_ROUTE
+from gpudev.app.application import Application
 from gpudev.domain.errors import StoreUnavailable
+from gpudev.domain.readiness import ReadyStatus
 from gpudev.wire.cluster import Health
 
 router = APIRouter(tags=["health"], responses=OF_EVERY_ROUTE)
@@ -28,14 +30,34 @@ async def health(app: App) -> Response:
 
 @router.get("/ready", response_model=Health, responses={503: {"model": Health}})
 async def ready(app: App) -> Response:
-    """200 once database, queue and schema are as this version needs them, else 503."""
-    found = await _check(app)
-    return json_response(found, 200 if found.status == "healthy" else 503)
+    """200 once database, queue and schema are as this version needs them, else 503.
+
+    The body says more: `degraded` while no controller works or a chore keeps failing. That is no reason to
+    take this replica out of service, so it is 200 as well.
+    """
+    try:
+        found = await app.check_readiness()
+    except StoreUnavailable as error:
+        return json_response(_unhealthy(app, error), 503)
+    body = Health(
+        status=found.status,
+        database="connected",
+        queue="connected",
+        timestamp=app.clock.now(),
+        controller=found.controller,
+        disk=found.disk,
+        failing=list(found.failing),
+    )
+    return json_response(body, 503 if found.status is ReadyStatus.UNHEALTHY else 200)
 
 
-async def _check(app: App) -> Health:
+async def _check(app: Application) -> Health:
     try:
         await app.health.check()
     except StoreUnavailable as error:
-        return Health(status="unhealthy", database=error.message, queue="unknown", timestamp=app.clock.now())
+        return _unhealthy(app, error)
     return Health(status="healthy", database="connected", queue="connected", timestamp=app.clock.now())
+
+
+def _unhealthy(app: Application, error: StoreUnavailable) -> Health:
+    return Health(status="unhealthy", database=error.message, queue="unknown", timestamp=app.clock.now())

@@ -29,6 +29,7 @@ from gpudev.app.notify import Notify
 from gpudev.app.preview import Preview
 from gpudev.app.quotas import ShowQuotas
 from gpudev.app.read_logs import ReadLogs
+from gpudev.app.readiness import CheckReadiness
 from gpudev.app.reconcile_disks import ReconcileDisks
 from gpudev.app.reports import ReportUsage
 from gpudev.app.reserve import Reserve
@@ -83,6 +84,7 @@ class Application:
     gpu_types: GpuTypes
     usages: Usages
     health: Health
+    check_readiness: CheckReadiness
     queue: MessageQueue
     catalogue: Catalogue
     clock: Clock

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import pwd
+import shutil
+import socket
 
 import uvloop
 
@@ -34,6 +36,7 @@ from gpudev.app.notify import Notify
 from gpudev.app.preview import Preview
 from gpudev.app.quotas import ShowQuotas
 from gpudev.app.read_logs import ReadLogs
+from gpudev.app.readiness import CheckReadiness
 from gpudev.app.reports import ReportUsage
 from gpudev.app.reserve import Reserve
 from gpudev.app.sealing import SealAudit
@@ -145,6 +148,7 @@ def make_application(settings: Settings, stores: Stores) -> Application:
         gpu_types=stores.gpu_types,
         usages=stores.usages,
         health=stores.health,
+        check_readiness=make_readiness(settings, stores),
         queue=stores.queue,
         catalogue=catalogue,
         clock=clock,
@@ -154,6 +158,14 @@ def make_application(settings: Settings, stores: Stores) -> Application:
         notices=_make_notices(settings),
         backend_fields=frozenset({"image"}) if uses_kubernetes(settings) else frozenset(),
     )
+
+
+def make_readiness(settings: Settings, stores: Stores) -> CheckReadiness:
+    def find_free_bytes() -> int | None:
+        state_dir = settings.local.state_dir
+        return shutil.disk_usage(state_dir).free if state_dir and state_dir.exists() else None
+
+    return CheckReadiness(stores.health, find_free_bytes, settings.local.fewest_free_mib << 20)
 
 
 def _make_local_login(settings: Settings, stores: Stores, clock: SystemClock) -> LocalLogin | None:

@@ -42,6 +42,7 @@ from gpudev.bootstrap.reconciliation import make_own_reconciliation
 from gpudev.domain.catalogue import Catalogue
 from gpudev.domain.errors import StoreUnavailable
 from gpudev.domain.plans.disk_observation import DiskPolicy
+from gpudev.domain.readiness import BEAT_EVERY
 from gpudev.faults import FAULTS
 from gpudev.ports.clock import Clock
 from gpudev.ports.cluster import Cluster
@@ -83,7 +84,13 @@ def list_chores(settings: Settings, stores: Stores, cluster: Cluster) -> tuple[C
         Chore("sampling", sampler.sample, sampler.every.total_seconds()),
         Chore("notifications", sending.send_all),
         Chore("pruning", pruning, PRUNING_EVERY.total_seconds()),
+        Chore("heartbeat", partial(beat, settings, stores), BEAT_EVERY.total_seconds()),
     )
+
+
+async def beat(settings: Settings, stores: Stores) -> None:
+    """Say in the database that this controller works, for `/ready` to read, and what of it does not."""
+    await stores.health.beat(settings.process.hostname, FAULTS.list_failing())
 
 
 def make_controllers(

@@ -31,6 +31,7 @@ from gpudev.domain.operations import (
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.queueing import QueuePlace
 from gpudev.domain.quota import NO_LIMIT, Quota
+from gpudev.domain.readiness import ControllerBeat
 from gpudev.domain.reservation import Event, Reservation
 from gpudev.domain.scaling import TypeCapacity
 from gpudev.ports.users import ShownKey, User
@@ -389,6 +390,14 @@ class GpuTypes(Protocol):
 class Health(Protocol):
     async def check(self) -> None:
         """Raise `StoreUnavailable` unless database, queues and schema are as this version needs them."""
+        ...
+
+    async def beat(self, name: str, failing: Sequence[str]) -> None:
+        """A controller says that it works, and which of its chores keep failing."""
+        ...
+
+    async def list_controllers(self) -> tuple[ControllerBeat, ...]:
+        """Those that have said so within the last day."""
         ...
 
     async def claim_for_cluster(self, cluster_id: str) -> bool:

@@ -37,6 +37,8 @@ class LocalSettings(BaseSettings):
     processes. Empty: the one that gpu-dev runs in, if it is delegated (`Delegate=yes` of systemd)."""
     read_only_paths: str = Field("", validation_alias="GPU_DEV_READ_ONLY_PATHS")
     """More folders of this machine that dev servers may read, separated by colons."""
+    fewest_free_mib: int = Field(64, validation_alias="GPU_DEV_MIN_FREE_MIB", ge=0)
+    """With fewer free MiB than this on the disk of the state folder, `/ready` says that it is full."""
     ssh_ports: str = Field("", validation_alias="GPU_DEV_SSH_PORTS", pattern=r"^(\d+-\d+)?$")
     """The ports that dev servers listen on, as `FIRST-LAST`; one for each GPU is bound when the controller
     starts. Empty: 30000 to 32767, and any other port once other programs have all of these."""

@@ -193,13 +193,19 @@ class WhoAmI:
 @message
 class Health:
     status: str
-    """healthy or unhealthy."""
+    """healthy or unhealthy; of `/ready` also degraded: requests are answered, but nothing goes on."""
     database: str
     """connected, or what is wrong with it."""
     queue: str
     """connected or unknown."""
     timestamp: datetime
     """When this was found."""
+    controller: str | None = None
+    """Of `/ready`: running, or what is wrong with it."""
+    disk: str | None = None
+    """Of `/ready` on one machine: ok, or that it is full."""
+    failing: list[str] | None = None
+    """Of `/ready`: chores that have failed several times in a row."""
 
 
 @message

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import timedelta
+
 import asyncpg
 
 from gpudev.adapters.postgres.migrate import latest_version
-from gpudev.adapters.postgres.pool import Database
+from gpudev.adapters.postgres.pool import Database, Row
 from gpudev.adapters.postgres.queries import load_queries
 from gpudev.domain.errors import StoreUnavailable
+from gpudev.domain.readiness import ControllerBeat
 
 _SQL = load_queries("health")
 
@@ -25,6 +29,15 @@ class PostgresHealth:
             raise StoreUnavailable("The message queue is missing.", hint=_MIGRATE)
         if row["schema_version"] < latest_version():
             raise StoreUnavailable("The database schema is older than this version.", hint=_MIGRATE)
+        if row["is_read_only"]:
+            raise StoreUnavailable("The database can only be read.", hint=_FIND_PRIMARY)
+
+    async def beat(self, name: str, failing: Sequence[str]) -> None:
+        await self._database.execute(_SQL["beat"], name, list(failing))
+
+    async def list_controllers(self) -> tuple[ControllerBeat, ...]:
+        rows = await self._database.fetch(_SQL["list_controllers"])
+        return tuple(map(_beat_from, rows))
 
     async def claim_for_cluster(self, cluster_id: str) -> bool:
         """Make the database this cluster's, if it is nobody's yet; False if it is another's."""
@@ -32,4 +45,9 @@ class PostgresHealth:
         return bool(owner == cluster_id)
 
 
+def _beat_from(row: Row) -> ControllerBeat:
+    return ControllerBeat(row["name"], timedelta(seconds=row["seconds"]), tuple(row["failing"]))
+
+
 _MIGRATE = "Run: gpu-dev server migrate"
+_FIND_PRIMARY = "Look whether its disk is full, or whether it is a replica."

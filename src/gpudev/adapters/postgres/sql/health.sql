@@ -5,4 +5,13 @@ RETURNING cluster_id;
 
 -- name: check
 SELECT (SELECT max(number) FROM schema_migrations) AS schema_version,
-       EXISTS (SELECT FROM pgmq.meta WHERE queue_name = 'gpu_reservations') AS has_queue;
+       EXISTS (SELECT FROM pgmq.meta WHERE queue_name = 'gpu_reservations') AS has_queue,
+       pg_is_in_recovery() OR current_setting('default_transaction_read_only') = 'on' AS is_read_only;
+
+-- name: beat
+WITH forgotten AS (DELETE FROM controllers WHERE beat_at < clock_timestamp() - interval '1 day')
+INSERT INTO controllers (name, beat_at, failing) VALUES ($1, clock_timestamp(), $2::text[])
+ON CONFLICT (name) DO UPDATE SET beat_at = excluded.beat_at, failing = excluded.failing;
+
+-- name: list_controllers
+SELECT name, extract(epoch FROM clock_timestamp() - beat_at)::float8 AS seconds, failing FROM controllers;

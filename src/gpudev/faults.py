@@ -17,6 +17,7 @@ from typing import TypeVar
 import structlog
 
 from gpudev.domain.errors import Unavailable
+from gpudev.domain.untrusted import make_printable
 from gpudev.telemetry import FAILING_ITEMS, FAULTS_TOTAL
 
 T = TypeVar("T")
@@ -24,6 +25,7 @@ T = TypeVar("T")
 PERSISTENT_AFTER = 3
 """Failures in a row."""
 _MOST_REMEMBERED = 10_000
+_LONGEST_ERROR = 500
 _FORGET_AFTER_SECONDS = 1800.0
 """After the last failure: whatever it was about is gone, for it would have been tried again since."""
 
@@ -112,6 +114,11 @@ class Faults:
     def _choose_pause(self, in_a_row: int) -> float:
         longest = min(self._longest_pause, self._first_pause * 2.0 ** min(in_a_row - 1, 32))
         return longest * random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries, guards nothing
+
+
+def describe_error(error: Exception) -> str:
+    """Its kind and its words, in one line, for a person who looks into it later."""
+    return make_printable(f"{type(error).__name__}: {error}", _LONGEST_ERROR)
 
 
 def _is_persistent(failures: _Failures) -> bool:

@@ -48,6 +48,15 @@ RESERVATIONS = Gauge(
 RESERVED_GPUS = Gauge(
     "gpu_dev_reserved_gpus", "GPUs of live reservations.", ["status"], multiprocess_mode="mostrecent"
 )
+DEAD_LETTERS = Gauge(
+    "gpu_dev_dead_letters", "Messages that were given up.", ["queue"], multiprocess_mode="mostrecent"
+)
+HEARTBEAT_AGE = Gauge(
+    "gpu_dev_controller_heartbeat_age_seconds",
+    "How long ago a controller last said that it works.",
+    ["controller"],
+    multiprocess_mode="mostrecent",
+)
 FAULTS_TOTAL = Counter("gpu_dev_faults_total", "Failures of background work by chore.", ["chore"])
 FAILING_ITEMS = Gauge(
     "gpu_dev_failing_items",

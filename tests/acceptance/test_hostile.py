@@ -110,6 +110,44 @@ def test_an_address_that_was_kept_by_an_earlier_version_disturbs_nobody(machine:
     machine.run("notify", "unset")
 
 
+NOBODY = "00000000-0000-4000-8000-000000000000"
+STRANGE = [
+    '{"foo": 1}',
+    '"text"',
+    "[1]",
+    "null",
+    '{"reservation_id": "x", "disk_id": [], "number": "y"}',
+    json.dumps({"reservation_id": NOBODY, "disk_id": NOBODY}),
+]
+QUEUES = ["gpu_reservations", "disk_operations", "notifications"]
+SEND = "SELECT count(pgmq.send(queue, m::jsonb)) FROM unnest($1::text[]) queue, unnest($2::text[]) m"
+COUNT = "SELECT sum(queue_length) FROM pgmq.metrics_all() WHERE queue_name = ANY ($1::text[])"
+
+
+def test_messages_that_are_not_ours_become_dead_letters(machine: Machine) -> None:
+    controller = machine.control_plane()["controller"]
+    assert query(machine, SEND, QUEUES, STRANGE) == 18
+    for queue in QUEUES:
+        query(machine, "SELECT pg_notify('gpu_dev_messages', $1)", queue)
+    wait_for(lambda: query(machine, COUNT, QUEUES) == 0, "no message is read for ever")
+    honest = machine.reserve("-t", "t4", "--no-persist")
+    assert machine.show(honest)["status"] == "active"
+    assert machine.control_plane()["controller"] == controller
+    letters = machine.ask("admin", "dead-letters")["dead_letters"]
+    assert len(letters) == 18
+    assert all(letter["error"] for letter in letters)
+    first, *others = [letter["letter_id"] for letter in letters]
+    assert machine.ask("admin", "dead-letters", "retry", first)["letter_id"] == first
+    for letter in others:
+        machine.run("admin", "dead-letters", "drop", letter)
+    wait_for(lambda: len(machine.ask("admin", "dead-letters")["dead_letters"]) == 1, "it is dead again")
+    assert machine.run("admin", "dead-letters", "drop", first, check=False).returncode == 3
+    machine.run(
+        "admin", "dead-letters", "drop", machine.run("admin", "dead-letters", "-o", "name").stdout.strip()
+    )
+    assert "no dead letters" in machine.run("admin", "dead-letters").stdout
+
+
 def test_a_controller_that_stands_still_shows_in_ready(machine: Machine) -> None:
     controller = machine.control_plane()["controller"]
     wait_for(lambda: ask_ready(machine)["status"] == "healthy", "everything works")

@@ -59,6 +59,9 @@ EXAMPLES: dict[str, str] = {
     "admin nodes": "",
     "admin drain": "ID",
     "admin undrain": "ID",
+    "admin dead-letters": "",
+    "admin dead-letters retry": "ID",
+    "admin dead-letters drop": "ID",
 }
 WITHOUT_A_SERVER = (
     "setup",

@@ -18,6 +18,7 @@ from gpudev.api import (
     admin,
     auth,
     cluster,
+    dead_letters,
     disks,
     errors,
     health,
@@ -64,6 +65,7 @@ def make_service(application: Application, body_seconds: float = BODY_SECONDS) -
         admin,
         reports,
         nodes,
+        dead_letters,
         auth,
         health,
     )

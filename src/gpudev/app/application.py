@@ -11,6 +11,7 @@ from gpudev.app.audit_tally import AuditTally
 from gpudev.app.aws_login import AwsLogin
 from gpudev.app.cancel import Cancel
 from gpudev.app.cluster_figures import ShowClusterFigures
+from gpudev.app.dead_letters import DeadLetterDesk
 from gpudev.app.disk_figures import ShowDiskFigures
 from gpudev.app.disks import OwnDisks
 from gpudev.app.drain import DrainNodes
@@ -36,9 +37,10 @@ from gpudev.app.reserve import Reserve
 from gpudev.app.sealing import SealAudit
 from gpudev.domain.catalogue import Catalogue
 from gpudev.ports.clock import Clock
+from gpudev.ports.health import Health
 from gpudev.ports.identity import Identities
 from gpudev.ports.queue import MessageQueue
-from gpudev.ports.store import GpuTypes, Health, Reservations
+from gpudev.ports.store import GpuTypes, Reservations
 from gpudev.ports.usage import Usages
 
 TrustedProxies = tuple[IPv4Network | IPv6Network, ...]
@@ -69,6 +71,7 @@ class Application:
     keys: Keys
     admin: Admin
     drain_nodes: DrainNodes
+    dead_letters: DeadLetterDesk
     key_uses: KeyUses
     key_watch: KeyWatch
     audit_tally: AuditTally

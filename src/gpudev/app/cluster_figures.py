@@ -6,8 +6,18 @@ from dataclasses import dataclass
 
 from gpudev.app.figures import keep_showing
 from gpudev.domain.lifecycle import LIVE
-from gpudev.ports.store import GpuTypes, Health, Reservations, StatusCount
-from gpudev.telemetry import GPUS, QUEUED_GPUS, QUEUED_REQUESTS, RESERVATIONS, RESERVED_GPUS
+from gpudev.ports.dead_letters import DeadLetters
+from gpudev.ports.health import Health
+from gpudev.ports.store import GpuTypes, Reservations, StatusCount
+from gpudev.telemetry import (
+    DEAD_LETTERS,
+    GPUS,
+    HEARTBEAT_AGE,
+    QUEUED_GPUS,
+    QUEUED_REQUESTS,
+    RESERVATIONS,
+    RESERVED_GPUS,
+)
 
 _EVERY_SECONDS = 15.0
 _NONE = StatusCount(0, 0)
@@ -18,6 +28,7 @@ class ShowClusterFigures:
     gpu_types: GpuTypes
     reservations: Reservations
     health: Health
+    dead_letters: DeadLetters
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -35,3 +46,7 @@ class ShowClusterFigures:
             count = counts.get(status, _NONE)
             RESERVATIONS.labels(status).set(count.reservations)
             RESERVED_GPUS.labels(status).set(count.gpus)
+        for queue, letters in (await self.dead_letters.count()).items():
+            DEAD_LETTERS.labels(queue).set(letters)
+        for beat in await self.health.list_controllers():
+            HEARTBEAT_AGE.labels(beat.name).set(beat.age.total_seconds())

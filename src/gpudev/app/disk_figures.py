@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 
 from gpudev.app.figures import keep_showing
+from gpudev.ports.health import Health
 from gpudev.ports.ledger import DiskLedger
-from gpudev.ports.store import Health
 from gpudev.telemetry import DISK_RECONCILIATION, DISK_RECONCILIATION_TIME
 
 _EVERY_SECONDS = 30.0

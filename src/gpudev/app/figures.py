@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Awaitable, Callable
 
 from gpudev.domain.errors import StoreUnavailable
-from gpudev.ports.store import Health
+from gpudev.ports.health import Health
 
 
 async def keep_showing(show: Callable[[], Awaitable[None]], health: Health, seconds: float) -> None:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 
 from gpudev.app.figures import keep_showing
 from gpudev.app.preview import Preview
-from gpudev.ports.store import Health
+from gpudev.ports.health import Health
 from gpudev.telemetry import FORECASTS
 
 _EVERY_SECONDS = 60.0

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gpudev.domain.readiness import Readiness, judge_readiness
 from gpudev.faults import FAULTS, Faults
-from gpudev.ports.store import Health
+from gpudev.ports.health import Health
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import structlog
 
 from gpudev.domain.errors import StoreUnavailable
 from gpudev.ports.audit import AuditLog
-from gpudev.ports.store import Health
+from gpudev.ports.health import Health
 
 BATCH = 1000
 """Entries under one seal at most."""

@@ -6,7 +6,6 @@ import asyncio
 import os
 import pwd
 import shutil
-import socket
 
 import uvloop
 
@@ -18,6 +17,7 @@ from gpudev.app.application import Application
 from gpudev.app.audit_tally import AuditTally
 from gpudev.app.cancel import Cancel
 from gpudev.app.cluster_figures import ShowClusterFigures
+from gpudev.app.dead_letters import DeadLetterDesk
 from gpudev.app.disk_figures import ShowDiskFigures
 from gpudev.app.disks import OwnDisks
 from gpudev.app.drain import DrainNodes
@@ -112,7 +112,9 @@ def make_application(settings: Settings, stores: Stores) -> Application:
         reconcile_disks=make_reconciliation(settings, stores, read_volumes(settings, clock)),
         disk_figures=ShowDiskFigures(stores.disk_ledger, stores.health),
         forecast_figures=ShowForecastFigures(preview, stores.health),
-        cluster_figures=ShowClusterFigures(stores.gpu_types, stores.reservations, stores.health),
+        cluster_figures=ShowClusterFigures(
+            stores.gpu_types, stores.reservations, stores.health, stores.dead_letters
+        ),
         find=Find(stores.reservations, stores.audit, admit),
         find_operation=FindOperation(stores.operations),
         cancel=Cancel(stores.operations, clock),
@@ -134,6 +136,7 @@ def make_application(settings: Settings, stores: Stores) -> Application:
         guard_login=make_login_guard(settings, stores, tally, clock),
         keys=make_keys(settings, stores, clock),
         admin=Admin(stores.users, stores.audit, tally),
+        dead_letters=DeadLetterDesk(stores.dead_letters, stores.audit),
         drain_nodes=DrainNodes(stores.nodes, stores.audit, clock),
         key_uses=key_uses,
         key_watch=key_watch,

@@ -16,6 +16,7 @@ from gpudev.adapters.local.processes.linux import die_with_parent
 from gpudev.adapters.postgres.admissions import PostgresAdmissions
 from gpudev.adapters.postgres.api_keys import PostgresApiKeys, PostgresLoginFailures
 from gpudev.adapters.postgres.audit import PostgresAuditLog
+from gpudev.adapters.postgres.dead_letters import PostgresDeadLetters
 from gpudev.adapters.postgres.disk_ledger import PostgresDiskLedger
 from gpudev.adapters.postgres.disks import PostgresDisks
 from gpudev.adapters.postgres.forecasts import PostgresForecasts
@@ -86,6 +87,7 @@ class Stores:
     usages: PostgresUsages
     notifications: PostgresNotifications
     reports: PostgresReports
+    dead_letters: PostgresDeadLetters
     history: PostgresHistory | None = None
     """Only where there is a replica."""
 
@@ -118,6 +120,7 @@ class Stores:
             usages=PostgresUsages(database),
             notifications=PostgresNotifications(database),
             reports=PostgresReports(database),
+            dead_letters=PostgresDeadLetters(database),
             history=PostgresHistory(reservations, PostgresReservations(replica)) if replica else None,
         )
 

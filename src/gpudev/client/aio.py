@@ -98,6 +98,7 @@ class AsyncClient:
         self.close = awaited(client.close)
         self.disks = AsyncDisks(client)
         self.nodes = AsyncNodes(client)
+        self.dead_letters = AsyncDeadLetters(client)
 
     async def __aenter__(self) -> Self:
         return self
@@ -133,6 +134,16 @@ class AsyncNodes:
         self.list = awaited(nodes.list)
         self.drain = awaited(nodes.drain)
         self.undrain = awaited(nodes.undrain)
+
+
+class AsyncDeadLetters:
+    """`DeadLetters`, awaited."""
+
+    def __init__(self, client: Client) -> None:
+        letters = client.dead_letters
+        self.list = awaited(letters.list)
+        self.retry = awaited(letters.retry)
+        self.drop = awaited(letters.drop)
 
 
 class AsyncBox:

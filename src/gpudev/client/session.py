@@ -33,6 +33,7 @@ from gpudev.wire.jobs import (
 
 if TYPE_CHECKING:
     from gpudev.client.admin import Admin
+    from gpudev.client.dead_letters import DeadLetters
     from gpudev.client.disks import Disks
     from gpudev.client.nodes import Nodes
     from gpudev.wire.cluster import AvailabilityResponse, ClusterStatus, LoginResponse, QueueResponse, WhoAmI
@@ -78,6 +79,13 @@ class Client:
         from gpudev.client.disks import Disks
 
         return Disks(self)
+
+    @functools.cached_property
+    def dead_letters(self) -> DeadLetters:
+        """For admins: the messages that were given up."""
+        from gpudev.client.dead_letters import DeadLetters
+
+        return DeadLetters(self)
 
     @functools.cached_property
     def nodes(self) -> Nodes:

@@ -67,6 +67,8 @@ class StoredDiskOperation:
 class DiskMessage:
     message_id: int
     disk_id: DiskId
+    tries: int = 1
+    """How often it was read, this time included."""
 
 
 class Disks(Protocol):
@@ -117,7 +119,7 @@ class Disks(Protocol):
 
     async def count_defect(self, claim: DiskClaim, next_turn_at: datetime) -> None: ...
 
-    async def bury(self, claim: DiskClaim, record: RecordDisk) -> None:
+    async def bury(self, claim: DiskClaim, record: RecordDisk, error: str = "") -> None:
         """Fail the operations on which our code fails, and put their messages with the dead letters."""
         ...
 
@@ -163,6 +165,12 @@ class Disks(Protocol):
 class DiskQueue(Protocol):
     """Durable messages that say "look at this disk"."""
 
-    async def read(self, limit: int) -> tuple[DiskMessage, ...]: ...
+    async def read(self, limit: int) -> tuple[DiskMessage, ...]:
+        """What is not a message of ours is put with the dead letters instead."""
+        ...
+
+    async def bury(self, message_ids: Sequence[int], error: str) -> None:
+        """Put these with the dead letters. Idempotent."""
+        ...
 
     async def archive(self, message_ids: Sequence[int]) -> None: ...

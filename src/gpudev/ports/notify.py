@@ -32,6 +32,8 @@ class Delivery:
     """None if its user has unset it meanwhile."""
     tries: int
     is_test: bool = False
+    is_ours: bool = True
+    """False for a message that tells neither of an event nor of a test."""
 
 
 class Notifier(Protocol):
@@ -64,5 +66,9 @@ class Notifications(Protocol):
         ...
 
     async def retry_after(self, message_id: int, pause: timedelta) -> None: ...
+
+    async def bury(self, message_id: int, error: str) -> None:
+        """Put it with the dead letters. Idempotent."""
+        ...
 
     async def archive(self, message_ids: Sequence[int]) -> None: ...

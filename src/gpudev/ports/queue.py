@@ -37,12 +37,20 @@ class Signal:
 class Message:
     message_id: int
     reservation_id: ReservationId
+    tries: int = 1
+    """How often it was read, this time included."""
 
 
 class MessageQueue(Protocol):
     """Durable messages. One that was read stays hidden for a while and comes back unless it is archived."""
 
-    async def read(self, limit: int) -> tuple[Message, ...]: ...
+    async def read(self, limit: int) -> tuple[Message, ...]:
+        """What is not a message of ours is put with the dead letters instead."""
+        ...
+
+    async def bury(self, message_ids: Sequence[int], error: str) -> None:
+        """Put these with the dead letters. Idempotent."""
+        ...
 
     async def archive(self, message_ids: Sequence[int]) -> None:
         """Done with these. Idempotent."""

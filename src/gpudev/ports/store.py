@@ -31,7 +31,6 @@ from gpudev.domain.operations import (
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.queueing import QueuePlace
 from gpudev.domain.quota import NO_LIMIT, Quota
-from gpudev.domain.readiness import ControllerBeat
 from gpudev.domain.reservation import Event, Reservation
 from gpudev.domain.scaling import TypeCapacity
 from gpudev.ports.users import ShownKey, User
@@ -225,7 +224,7 @@ class Reservations(Protocol):
         """End the lease of a turn that failed by an error of ours, and remember that it did."""
         ...
 
-    async def bury(self, claim: Claim, record: Record) -> None:
+    async def bury(self, claim: Claim, record: Record, error: str = "") -> None:
         """Fail a reservation on which our code fails, and put its messages with the dead letters."""
         ...
 
@@ -385,21 +384,3 @@ class GpuTypes(Protocol):
     async def list_availability_for_key(
         self, key: ShownKey
     ) -> tuple[User | None, tuple[StoredAvailability, ...]]: ...
-
-
-class Health(Protocol):
-    async def check(self) -> None:
-        """Raise `StoreUnavailable` unless database, queues and schema are as this version needs them."""
-        ...
-
-    async def beat(self, name: str, failing: Sequence[str]) -> None:
-        """A controller says that it works, and which of its chores keep failing."""
-        ...
-
-    async def list_controllers(self) -> tuple[ControllerBeat, ...]:
-        """Those that have said so within the last day."""
-        ...
-
-    async def claim_for_cluster(self, cluster_id: str) -> bool:
-        """Make the database this cluster's, if it is nobody's yet; False if it is another's."""
-        ...

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 import asyncpg
 
 from gpudev.adapters.postgres.audit import audit_rows
+from gpudev.adapters.postgres.dead_letters import show_error
 from gpudev.adapters.postgres.disk_rows import (
     claim_from,
     content_from,
@@ -94,10 +95,10 @@ class PostgresDisks:
     async def count_defect(self, claim: DiskClaim, next_turn_at: datetime) -> None:
         await self._database.execute(_SQL["count_defect"], claim.disk.id, claim.token, next_turn_at)
 
-    async def bury(self, claim: DiskClaim, record: RecordDisk) -> None:
+    async def bury(self, claim: DiskClaim, record: RecordDisk, error: str = "") -> None:
         async with self._database.transaction() as connection:
             after = await _write(connection, record, claim.token)
-            await connection.execute(_SQL["put_with_dead_letters"], after.id)
+            await connection.execute(_SQL["put_with_dead_letters"], after.id, show_error(error))
             await connection.execute(_SQL["release"], after.id, claim.token, after.version, None)
 
     async def take_over(self, now: datetime) -> None:

@@ -6,10 +6,12 @@ import math
 from collections.abc import Sequence
 from datetime import timedelta
 
+from gpudev.adapters.postgres.dead_letters import PostgresDeadLetters
 from gpudev.adapters.postgres.pool import Database, Row
 from gpudev.adapters.postgres.queries import load_queries
 from gpudev.domain.names import UserId
 from gpudev.domain.notification import Notification, Target, TargetKind, Topic
+from gpudev.ports.dead_letters import QueueName
 from gpudev.ports.notify import Delivery
 
 _SQL = load_queries("notifications")
@@ -19,6 +21,7 @@ _TEST_WORDS = "This is a test of your notifications from gpu-dev."
 class PostgresNotifications:
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._letters = PostgresDeadLetters(database)
 
     async def find_target(self, user_id: UserId) -> Target | None:
         row = await self._database.fetch_row(_SQL["find_target"], user_id)
@@ -41,6 +44,9 @@ class PostgresNotifications:
     async def retry_after(self, message_id: int, pause: timedelta) -> None:
         await self._database.execute(_SQL["retry_after"], message_id, math.ceil(pause.total_seconds()))
 
+    async def bury(self, message_id: int, error: str) -> None:
+        await self._letters.bury(QueueName.NOTIFICATIONS, message_id, error)
+
     async def archive(self, message_ids: Sequence[int]) -> None:
         await self._database.execute(_SQL["archive"], list(message_ids))
 
@@ -48,7 +54,12 @@ class PostgresNotifications:
 def _delivery_from(row: Row) -> Delivery:
     target = _target_from(row) if row["user_id"] is not None else None
     return Delivery(
-        row["msg_id"], _notification_from(row), target, row["read_ct"] - 1, is_test=row["is_test"]
+        row["msg_id"],
+        _notification_from(row),
+        target,
+        row["read_ct"] - 1,
+        is_test=row["is_test"],
+        is_ours=row["is_ours"],
     )
 
 

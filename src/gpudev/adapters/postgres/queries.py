@@ -19,6 +19,7 @@ NOUNS = (
     "admissions",
     "api_keys",
     "audit",
+    "dead_letters",
     "disk_ledger",
     "disk_queue",
     "disks",

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 import asyncpg
 
 from gpudev.adapters.postgres.audit import audit_rows
+from gpudev.adapters.postgres.dead_letters import show_error
 from gpudev.adapters.postgres.pool import Connection, Database, Row
 from gpudev.adapters.postgres.queries import load_queries
 from gpudev.adapters.postgres.recording import marks_of, write_record
@@ -181,12 +182,12 @@ class PostgresReservations:
     async def count_defect(self, claim: Claim, next_turn_at: datetime) -> None:
         await self._database.execute(_SQL["count_defect"], claim.reservation.id, claim.token, next_turn_at)
 
-    async def bury(self, claim: Claim, record: Record) -> None:
+    async def bury(self, claim: Claim, record: Record, error: str = "") -> None:
         async with self._database.transaction() as connection:
             version = await write_record(connection, record, claim.token)
             if version is None:
                 raise Stale(f"Reservation {record.after.id8} was changed by somebody else.")
-            await connection.execute(_SQL["put_with_dead_letters"], record.after.id)
+            await connection.execute(_SQL["put_with_dead_letters"], record.after.id, show_error(error))
             await connection.execute(_SQL["release"], record.after.id, claim.token, version, record.event.at)
 
     async def take_over(self, now: datetime) -> None:

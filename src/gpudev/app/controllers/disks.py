@@ -11,16 +11,17 @@ import structlog
 from gpudev.app.controllers.alarm import Alarm
 from gpudev.app.controllers.execute_disk import DiskExecutor
 from gpudev.domain.disk import Disk, DiskEvent, DiskEventKind, DiskId, DiskState
-from gpudev.domain.errors import Stale, StorageRefused, Unavailable
+from gpudev.domain.errors import NotFound, Stale, StorageRefused, Unavailable
 from gpudev.domain.operations import OperationOutcome, OperationStatus
 from gpudev.domain.plans.actions import LookAgain
 from gpudev.domain.plans.disk_actions import RecordDisk
 from gpudev.domain.plans.disk_observation import DiskObservation, DiskPlan, DiskPolicy
 from gpudev.domain.plans.disks import plan_disk
 from gpudev.domain.reservation import Reservation
+from gpudev.faults import describe_error
 from gpudev.ports.clock import Clock
 from gpudev.ports.cluster import Cluster
-from gpudev.ports.disks import DiskClaim, DiskQueue
+from gpudev.ports.disks import DiskClaim, DiskMessage, DiskQueue
 from gpudev.ports.store import Reservations
 
 SAFETY_NET = timedelta(minutes=5)
@@ -56,7 +57,7 @@ class DiskController:
         self._volumes = executor.volumes
         self._around = surroundings
         self._clock = surroundings.clock
-        self._messages: defaultdict[DiskId, list[int]] = defaultdict(list)
+        self._messages: defaultdict[DiskId, list[DiskMessage]] = defaultdict(list)
         self.alarm = Alarm(surroundings.clock)
 
     async def read_messages(self) -> tuple[DiskId, ...]:
@@ -65,16 +66,40 @@ class DiskController:
         while True:
             messages = await self._queue.read(_MESSAGES_AT_ONCE)
             for message in messages:
-                self._messages[message.disk_id].append(message.message_id)
+                self._messages[message.disk_id].append(message)
                 keys.append(message.disk_id)
             if len(messages) < _MESSAGES_AT_ONCE:
                 return tuple(keys)
 
     async def turn(self, disk_id: DiskId) -> None:
         messages = self._messages.pop(disk_id, [])
+        try:
+            is_done = await self._claim_and_take_turn(disk_id)
+        except (Unavailable, Stale):
+            raise
+        except Exception as error:
+            worn = [message.message_id for message in messages if message.tries >= _MAX_DEFECTS]
+            await self._queue.bury(worn, describe_error(error))
+            raise
+        if messages:
+            await self._settle_messages(disk_id, messages, is_done=is_done)
+
+    async def _settle_messages(self, disk_id: DiskId, messages: list[DiskMessage], *, is_done: bool) -> None:
+        """Where somebody else has it in hand, they come back; of what is not there they would for ever."""
+        ids = [message.message_id for message in messages]
+        if is_done:
+            await self._queue.archive(ids)
+            return
+        try:
+            await self._disks.get(disk_id)
+        except NotFound as error:
+            await self._queue.bury(ids, error.message)
+
+    async def _claim_and_take_turn(self, disk_id: DiskId) -> bool:
+        """False if it could not be claimed."""
         claim = await self._disks.claim(disk_id, self._around.lease)
         if claim is None:
-            return
+            return False
         try:
             await self._take_turn(claim)
         except StorageRefused as refused:
@@ -82,11 +107,10 @@ class DiskController:
         except (Unavailable, Stale):
             await self._disks.postpone(claim, self._clock.now() + _RETRY)
             raise
-        except Exception:
-            await self._note_defect(claim)
+        except Exception as error:
+            await self._note_defect(claim, error)
             raise
-        if messages:
-            await self._queue.archive(messages)
+        return True
 
     async def _take_turn(self, claim: DiskClaim) -> None:
         """Rounds of observe, plan and execute, until a plan asks for nothing but patience."""
@@ -153,7 +177,7 @@ class DiskController:
             await self._disks.record(claim, RecordDisk(disk, replace(disk, problem=problem), now, event))
         await self._disks.postpone(claim, now + _REFUSED_RETRY)
 
-    async def _note_defect(self, claim: DiskClaim) -> None:
+    async def _note_defect(self, claim: DiskClaim, error: Exception) -> None:
         """Try again later; the third defect in a row ends the operations, and leaves the disk as it is."""
         now = self._clock.now()
         if claim.defects + 1 < _MAX_DEFECTS or not claim.operations:
@@ -166,4 +190,5 @@ class DiskController:
             OperationOutcome(asked.operation_id, OperationStatus.FAILED, words) for asked in claim.operations
         )
         event = DiskEvent(DiskEventKind.PROBLEM, words, now)
-        await self._disks.bury(claim, RecordDisk(disk, replace(disk, problem=words), now, event, outcomes))
+        record = RecordDisk(disk, replace(disk, problem=words), now, event, outcomes)
+        await self._disks.bury(claim, record, describe_error(error))

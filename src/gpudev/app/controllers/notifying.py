@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 
 import structlog
 
+from gpudev.domain.errors import Unavailable
 from gpudev.domain.notification import find_pause, wants
-from gpudev.faults import FAULTS, Faults
+from gpudev.faults import FAULTS, Faults, describe_error
 from gpudev.ports.notify import Delivery, NotDelivered, Notifications, Notifier
 
 _AT_ONCE = 20
+_MOST_DEFECTS = 3
 _HIDDEN = timedelta(minutes=1)
 """Longer than one try may take: whoever dies in the middle leaves it to the next."""
 
@@ -36,8 +39,22 @@ class SendNotifications:
         return len(due)
 
     async def _send_in_boundary(self, delivery: Delivery) -> None:
-        """One that fails in a way that nobody thought of is tried again, and given up, like any other."""
-        await self.faults.attempt("notifications", lambda: self._send(delivery), str(delivery.message_id))
+        work = partial(self._send_or_bury, delivery)
+        await self.faults.attempt("notifications", work, str(delivery.message_id))
+
+    async def _send_or_bury(self, delivery: Delivery) -> None:
+        """One that fails three times in a way that nobody thought of is a dead letter."""
+        if not delivery.is_ours:
+            await self.notifications.bury(delivery.message_id, "It names neither an event nor a user.")
+            return
+        try:
+            await self._send(delivery)
+        except Unavailable:
+            raise
+        except Exception as error:
+            if delivery.tries + 1 >= _MOST_DEFECTS:
+                await self.notifications.bury(delivery.message_id, describe_error(error))
+            raise
 
     async def _send(self, delivery: Delivery) -> None:
         target, notification = delivery.target, delivery.notification

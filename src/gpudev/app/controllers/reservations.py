@@ -14,7 +14,7 @@ from gpudev.app.controllers.execute import Executor
 from gpudev.app.controllers.telling import Telling
 from gpudev.domain.catalogue import Catalogue
 from gpudev.domain.disk import Disk
-from gpudev.domain.errors import ClusterUnavailable, Stale, Unavailable
+from gpudev.domain.errors import ClusterUnavailable, NotFound, Stale, Unavailable
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.idle import NEVER, IdlePolicy
 from gpudev.domain.job import Job
@@ -28,8 +28,9 @@ from gpudev.domain.plans.reservation import end_with_defect, plan_reservation
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import ObservedServer
 from gpudev.domain.sharing import ALIKE, SharingPolicy
+from gpudev.faults import describe_error
 from gpudev.ports.disks import Disks
-from gpudev.ports.queue import MessageQueue
+from gpudev.ports.queue import Message, MessageQueue
 from gpudev.ports.store import Claim
 
 _FAR_FUTURE = datetime.max.replace(tzinfo=UTC)
@@ -66,7 +67,7 @@ class ReservationController:
         self._cluster = executor.cluster
         self._clock = executor.clock
         self._telling = Telling()
-        self._messages: defaultdict[ReservationId, list[int]] = defaultdict(list)
+        self._messages: defaultdict[ReservationId, list[Message]] = defaultdict(list)
         self._sleeps_until = _FAR_FUTURE
         self._earlier_turn_set = asyncio.Event()
 
@@ -76,7 +77,7 @@ class ReservationController:
         while True:
             messages = await self._queue.read(_MESSAGES_AT_ONCE)
             for message in messages:
-                self._messages[message.reservation_id].append(message.message_id)
+                self._messages[message.reservation_id].append(message)
                 keys.append(message.reservation_id)
             if len(messages) < _MESSAGES_AT_ONCE:
                 # What came meanwhile has its own signal, and what was hidden by a rival is that rival's.
@@ -99,19 +100,44 @@ class ReservationController:
 
     async def turn(self, reservation_id: ReservationId) -> None:
         messages = self._messages.pop(reservation_id, [])
+        try:
+            is_done = await self._claim_and_take_turn(reservation_id)
+        except (Unavailable, Stale):
+            raise
+        except Exception as error:
+            worn = [message.message_id for message in messages if message.tries >= _MAX_DEFECTS]
+            await self._queue.bury(worn, describe_error(error))
+            raise
+        if messages:
+            await self._settle_messages(reservation_id, messages, is_done=is_done)
+
+    async def _settle_messages(
+        self, reservation_id: ReservationId, messages: list[Message], *, is_done: bool
+    ) -> None:
+        """Where somebody else has it in hand, they come back; of what is not there they would for ever."""
+        ids = [message.message_id for message in messages]
+        if is_done:
+            await self._queue.archive(ids)
+            return
+        try:
+            await self._reservations.get(reservation_id)
+        except NotFound as error:
+            await self._queue.bury(ids, error.message)
+
+    async def _claim_and_take_turn(self, reservation_id: ReservationId) -> bool:
+        """False if it could not be claimed."""
         claim = await self._reservations.claim(reservation_id, self._rules.lease)
         if claim is None:
-            return
+            return False
         try:
             await self._take_turn(claim)
         except (Unavailable, Stale):
             await self._reservations.postpone(claim, self._clock.now() + _RETRY)
             raise
-        except Exception:
-            await self._note_defect(claim)
+        except Exception as error:
+            await self._note_defect(claim, error)
             raise
-        if messages:
-            await self._queue.archive(messages)
+        return True
 
     async def _take_turn(self, claim: Claim) -> None:
         """Rounds of observe, plan and execute, until a plan asks for nothing but patience.
@@ -227,14 +253,15 @@ class ReservationController:
         net = self._clock.now() + self._rules.policy.safety_net
         return min([net, *(action.at for action in plan if isinstance(action, LookAgain))])
 
-    async def _note_defect(self, claim: Claim) -> None:
+    async def _note_defect(self, claim: Claim, error: Exception) -> None:
         """Try again later, but not for ever: the third defect in a row ends the reservation."""
         now = self._clock.now()
         if claim.defects + 1 < _MAX_DEFECTS or claim.reservation.is_ended:
             await self._reservations.count_defect(claim, now + _RETRY * (claim.defects + 1))
             return
         _log.error("reservation_given_up", reservation_id=claim.reservation.id)
-        await self._reservations.bury(claim, end_with_defect(claim.reservation, now))
+        record = end_with_defect(claim.reservation, now)
+        await self._reservations.bury(claim, record, describe_error(error))
 
 
 def _without_settled(operations: tuple[Operation, ...], plan: Plan) -> tuple[Operation, ...]:

@@ -73,6 +73,7 @@ class Controllers:
             Chore("signals", self._hear_signals),
             Chore("cluster_changes", self._watch_cluster),
             Chore("reservation_sweep", self._sweep_turns),
+            Chore("messages", self._read_messages, SWEEP.total_seconds()),
             Chore("queue_sweep", self._wake_waiting, SWEEP.total_seconds()),
             Chore("orphan_sweep", self._wake_orphans, ORPHAN_SWEEP.total_seconds()),
         )
@@ -105,8 +106,7 @@ class Controllers:
 
     async def _dispatch(self, signal: Signal | None) -> None:
         if signal is None or signal.channel is Channel.MESSAGES:
-            for reservation_id in await self._controller.read_messages():
-                self._turns.wake(reservation_id, soon=True)
+            await self._read_messages()
         if signal is None:
             for gpu_type in self._sources.gpu_types:
                 self._passes.wake(gpu_type)
@@ -114,6 +114,10 @@ class Controllers:
             self._turns.wake(ReservationId(signal.payload))
         elif signal.channel is Channel.ADMISSION:
             self._passes.wake(signal.payload)
+
+    async def _read_messages(self) -> None:
+        for reservation_id in await self._controller.read_messages():
+            self._turns.wake(reservation_id, soon=True)
 
     async def _watch_cluster(self) -> None:
         async for change in self._sources.cluster.changes():

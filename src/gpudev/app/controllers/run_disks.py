@@ -49,7 +49,11 @@ class DiskControllers:
             await self._turns.run()
 
     def _list_chores(self) -> tuple[Chore, ...]:
-        chores = (Chore("disk_signals", self._hear_signals), Chore("disk_sweep", self._sweep))
+        chores = (
+            Chore("disk_signals", self._hear_signals),
+            Chore("disk_messages", self._read_messages, SWEEP.total_seconds()),
+            Chore("disk_sweep", self._sweep),
+        )
         if self._reconcile is None:
             return chores
         every = RECONCILIATION.total_seconds()
@@ -64,11 +68,14 @@ class DiskControllers:
                 self._turns.wake(DiskId(signal.payload))
                 continue
             try:
-                for disk_id in await self._controller.read_messages():
-                    self._turns.wake(disk_id)
+                await self._read_messages()
             except StoreUnavailable:
                 # The connection that brought the signal is about to break as well, and then comes None.
                 await asyncio.sleep(_RETRY.total_seconds())
+
+    async def _read_messages(self) -> None:
+        for disk_id in await self._controller.read_messages():
+            self._turns.wake(disk_id)
 
     async def _sweep(self) -> None:
         """Wake what is due, then sleep until the next one is."""

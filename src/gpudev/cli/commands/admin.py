@@ -13,6 +13,9 @@ command = LazyGroup(
         "drain": Entry("gpudev.cli.commands.admin_drain", "Take a node out of service; tell the owners."),
         "undrain": Entry("gpudev.cli.commands.admin_undrain", "Put a drained node back into service."),
         "disks": Entry("gpudev.cli.commands.admin_disks", "Check disks against their storage."),
+        "dead-letters": Entry(
+            "gpudev.cli.commands.admin_dead_letters", "List messages that were given up; retry or drop one."
+        ),
         "simulate": Entry("gpudev.cli.commands.admin_simulate", "Replay weeks of requests, and compare."),
     },
     {},

@@ -124,7 +124,8 @@ UPDATE disks SET lease_token = NULL, lease_until = NULL, defects = defects + 1, 
 WHERE disk_id = $1 AND lease_token = $2;
 
 -- name: put_with_dead_letters
-SELECT pgmq.send('disk_operations_dead', jsonb_build_object('disk_id', $1::uuid)),
+SELECT pgmq.send('disk_operations_dead', jsonb_build_object('disk_id', $1::uuid),
+                 jsonb_build_object('error', $2::text)),
        ARRAY(SELECT pgmq.archive('disk_operations', ARRAY(
            SELECT msg_id FROM pgmq.q_disk_operations WHERE message ->> 'disk_id' = $1::uuid::text)));
 

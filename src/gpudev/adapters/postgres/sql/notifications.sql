@@ -15,15 +15,25 @@ DELETE FROM notification_targets WHERE user_id = $1;
 SELECT pgmq.send('notifications', jsonb_build_object('test_of', $1::integer));
 
 -- name: read
-SELECT m.msg_id, m.read_ct, m.enqueued_at, m.message ? 'test_of' AS is_test,
+WITH m AS (
+    SELECT msg_id, read_ct, enqueued_at,
+           CASE WHEN pg_input_is_valid(message ->> 'reservation_id', 'uuid')
+                THEN (message ->> 'reservation_id')::uuid END AS reservation_id,
+           CASE WHEN pg_input_is_valid(message ->> 'number', 'integer')
+                THEN (message ->> 'number')::integer END AS number,
+           CASE WHEN pg_input_is_valid(message ->> 'test_of', 'integer')
+                THEN (message ->> 'test_of')::integer END AS test_of
+    FROM pgmq.read('notifications', $1, $2)
+)
+SELECT m.msg_id, m.read_ct, m.enqueued_at, m.test_of IS NOT NULL AS is_test,
+       m.test_of IS NOT NULL OR (m.reservation_id IS NOT NULL AND m.number IS NOT NULL) AS is_ours,
        e.kind AS event, e.number, e.message, e.at,
        r.reservation_id, r.name, r.gpu_type, r.gpu_count, r.status,
        u.username, t.user_id, t.kind, t.url, t.secret, t.topics
-FROM pgmq.read('notifications', $1, $2) m
-LEFT JOIN reservation_events e ON e.reservation_id = (m.message ->> 'reservation_id')::uuid
-                              AND e.number = (m.message ->> 'number')::integer
+FROM m
+LEFT JOIN reservation_events e ON e.reservation_id = m.reservation_id AND e.number = m.number
 LEFT JOIN reservations r ON r.reservation_id = e.reservation_id
-LEFT JOIN api_users u ON u.user_id = coalesce(r.user_id, (m.message ->> 'test_of')::integer)
+LEFT JOIN api_users u ON u.user_id = coalesce(r.user_id, m.test_of)
 LEFT JOIN notification_targets t ON t.user_id = u.user_id
 ORDER BY m.msg_id;
 

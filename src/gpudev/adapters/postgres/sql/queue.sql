@@ -1,5 +1,5 @@
 -- name: read
-SELECT msg_id, message ->> 'reservation_id' AS reservation_id
+SELECT msg_id, read_ct, message ->> 'reservation_id' AS reservation_id
 FROM pgmq.read('gpu_reservations', $1, $2);
 
 -- name: archive

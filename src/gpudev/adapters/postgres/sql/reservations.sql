@@ -316,7 +316,8 @@ SET lease_token = NULL, lease_until = NULL, defects = defects + 1, next_turn_at 
 WHERE reservation_id = $1 AND lease_token = $2;
 
 -- name: put_with_dead_letters
-SELECT pgmq.send('gpu_reservations_dead', jsonb_build_object('reservation_id', $1::uuid)),
+SELECT pgmq.send('gpu_reservations_dead', jsonb_build_object('reservation_id', $1::uuid),
+                 jsonb_build_object('error', $2::text)),
        ARRAY(SELECT pgmq.archive('gpu_reservations', ARRAY(
            SELECT msg_id FROM pgmq.q_gpu_reservations WHERE message ->> 'reservation_id' = $1::uuid::text)));
 

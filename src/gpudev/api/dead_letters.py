@@ -1,0 +1,55 @@
+"""Routes of the dead letters, for admins."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Response
+
+from gpudev.api.admin import only_admins
+from gpudev.api.context import App, Caller
+from gpudev.api.encoding import json_response
+from gpudev.api.problems import OF_EVERY_CALLER, problems
+from gpudev.ports.dead_letters import DeadLetter
+from gpudev.wire.dead_letters import DeadLetterChanged, DeadLetterDetail, DeadLetterList
+from gpudev.wire.text import Lookup
+
+Letter = Annotated[Lookup, Path(description="Id of the dead letter, gpu_reservations-12 for example.")]
+
+router = APIRouter(
+    prefix="/v1/admin/dead-letters",
+    tags=["admin"],
+    dependencies=[Depends(only_admins)],
+    responses=OF_EVERY_CALLER,
+)
+
+
+@router.get("", response_model=DeadLetterList)
+async def list_dead_letters(app: App, caller: Caller) -> Response:
+    """Messages that are not ours, or failed three times, each with its error."""
+    letters = await app.dead_letters.list_all(caller)
+    return json_response(DeadLetterList(dead_letters=list(map(_detail, letters))))
+
+
+@router.post("/{name}/retry", response_model=DeadLetterChanged, responses=problems(404))
+async def retry_dead_letter(app: App, caller: Caller, name: Letter) -> Response:
+    """Send a dead letter again."""
+    sent = await app.dead_letters.retry(caller, name)
+    return json_response(DeadLetterChanged(letter_id=sent.text, message=f"{sent.text} is sent again."))
+
+
+@router.post("/{name}/drop", response_model=DeadLetterChanged, responses=problems(404))
+async def drop_dead_letter(app: App, caller: Caller, name: Letter) -> Response:
+    """Delete a dead letter."""
+    dropped = await app.dead_letters.drop(caller, name)
+    return json_response(DeadLetterChanged(letter_id=dropped.text, message=f"{dropped.text} is deleted."))
+
+
+def _detail(letter: DeadLetter) -> DeadLetterDetail:
+    return DeadLetterDetail(
+        letter_id=letter.letter_id.text,
+        queue=letter.letter_id.queue,
+        message=letter.message,
+        error=letter.error,
+        died_at=letter.died_at,
+    )

@@ -1,0 +1,52 @@
+"""Look at the messages that were given up, and send one again or delete it: for admins."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from gpudev.app.caller import Caller
+from gpudev.domain.audit import AuditAction
+from gpudev.domain.errors import NotFound
+from gpudev.ports.audit import AuditLog
+from gpudev.ports.dead_letters import DeadLetter, DeadLetters, LetterId, QueueName
+
+_MOST_LISTED = 1000
+_ID = re.compile(f"({'|'.join(QueueName)})-([0-9]{{1,18}})")
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterDesk:
+    letters: DeadLetters
+    audit: AuditLog
+
+    async def list_all(self, caller: Caller) -> tuple[DeadLetter, ...]:
+        await self.audit.write(caller.entry(AuditAction.LIST_DEAD_LETTERS))
+        return await self.letters.list_all(_MOST_LISTED)
+
+    async def retry(self, caller: Caller, text: str) -> LetterId:
+        """What failed for a reason that is gone may succeed now."""
+        letter_id = _read_id(text)
+        entry = caller.entry(AuditAction.RETRY_DEAD_LETTER, letter_id.text)
+        if not await self.letters.retry(letter_id, entry):
+            raise _not_there(text)
+        return letter_id
+
+    async def drop(self, caller: Caller, text: str) -> LetterId:
+        letter_id = _read_id(text)
+        entry = caller.entry(AuditAction.DROP_DEAD_LETTER, letter_id.text)
+        if not await self.letters.drop(letter_id, entry):
+            raise _not_there(text)
+        return letter_id
+
+
+def _read_id(text: str) -> LetterId:
+    found = _ID.fullmatch(text)
+    if found is None:
+        raise _not_there(text)
+    return LetterId(QueueName(found[1]), int(found[2]))
+
+
+def _not_there(text: str) -> NotFound:
+    shown = f' "{text}"' if text.isprintable() else ""
+    return NotFound(f"There is no dead letter{shown}.", hint="See them with: gpu-dev admin dead-letters")

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -76,6 +77,16 @@ class Faults:
         while True:
             await self.persist(chore, work)
             await asyncio.sleep(every)
+
+    @contextmanager
+    def containing(self, chore: str, item: str = "") -> Iterator[None]:
+        """For work that waits for nothing: it ends here if it fails, and what comes after it goes on."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - the boundary of background work
+            self.note_failure(chore, error, item)
+        else:
+            self.note_success(chore, item)
 
     def note_failure(self, chore: str, error: Exception, item: str = "") -> float:
         """Count and log it; the pause in seconds before the next try."""

@@ -41,6 +41,24 @@ def test_nothing_catches_every_error_but_the_boundaries(module: Module) -> None:
     assert list_broad_catches(module.tree) == []
 
 
+MAY_START_TASKS = {"app/controllers/chores.py", "app/controllers/loop.py"}
+"""Inside the boundary of faults, and the turns, which have their own."""
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        one
+        for one in MODULES
+        if one.file.startswith("app/controllers/") or one.file == "bootstrap/controller.py"
+    ],
+    ids=lambda module: module.file,
+)
+def test_a_controller_starts_no_task_outside_the_boundary_of_faults(module: Module) -> None:
+    started = {word for word in ("TaskGroup", "create_task", "ensure_future") if word in module.text}
+    assert module.file in MAY_START_TASKS or not started
+
+
 def list_broad_catches(tree: ast.AST) -> list[int]:
     """The lines of `except:`, `except Exception` and `suppress(Exception)`."""
     return [

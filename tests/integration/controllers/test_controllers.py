@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,8 +17,9 @@ from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import OperationId, ReservationId
 from gpudev.domain.operations import OperationKind, OperationStatus
 from gpudev.domain.reasons import Reason
+from gpudev.ports.cluster import Cluster, ClusterChange
 from tests.support.controlled_world import World, eventually, working_controllers
-from tests.support.local_cluster import open_cluster
+from tests.support.local_cluster import open_cluster, wait_ready
 from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
 
 pytestmark = pytest.mark.anyio
@@ -128,6 +131,32 @@ async def test_an_error_of_ours_ends_the_reservation_after_three_tries_and_is_ke
         "SELECT message ->> 'reservation_id' AS id FROM pgmq.q_gpu_reservations_dead"
     )
     assert [row["id"] for row in dead] == [asked.id]
+    [letter] = await world.stores.dead_letters.list_all(10)
+    assert "z9" in letter.error
+
+
+@dataclass(frozen=True)
+class Deaf:
+    """A cluster that works, and whose changes cannot be followed."""
+
+    cluster: Cluster
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.cluster, name)
+
+    def changes(self) -> AsyncIterator[ClusterChange]:
+        raise RuntimeError("Said by the test.")
+
+
+async def test_a_source_of_hints_that_always_fails_stops_nothing(idle_world: World, tmp_path: Path) -> None:
+    deaf: Any = Deaf(idle_world.cluster)
+    async with working_controllers(replace(idle_world, cluster=deaf), tmp_path):
+        asked = await submit(idle_world.stores, make_reservation(await idle_world.user()))
+        made = await idle_world.until(asked, lambda now: now.status is not Status.PENDING)
+        assert made.status is Status.PREPARING
+        await wait_ready(idle_world.cluster, asked.id)
+        await idle_world.move_to(LATER, asked)
+        await idle_world.active(asked)
 
 
 async def test_messages_are_archived_with_their_turns(world: World) -> None:

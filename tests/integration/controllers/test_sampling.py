@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -12,13 +12,14 @@ from gpudev.app.controllers.sampling import Sampler
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.domain.expiry import TimePolicy
-from gpudev.domain.idle import IdlePolicy, Signal
+from gpudev.domain.idle import IdlePolicy, Signal, Usage
 from gpudev.domain.lifecycle import Status
-from gpudev.domain.names import NodeName, OperationId
+from gpudev.domain.names import NodeName, OperationId, ReservationId
 from gpudev.domain.operations import OperationKind, Terms
 from gpudev.domain.reasons import Reason
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import ObservedMember, ObservedServer, ServerPhase
+from gpudev.faults import Faults
 from tests.support.active import make_active
 from tests.support.reservations import NOON, open_test_stores
 from tests.support.simulated_cluster import SimulatedCluster
@@ -36,7 +37,9 @@ class World:
         self.stores = stores
         self.clock = MovableClock()
         self.cluster = SimulatedCluster("t4", {NodeName("t4-0"): 4})
-        self.sampler = Sampler(stores.reservations, stores.usages, self.cluster, POLICY, self.clock, MINUTE)
+        self.sampler = Sampler(
+            stores.reservations, stores.usages, self.cluster, POLICY, self.clock, MINUTE, Faults(0.0)
+        )
         executor = Executor(
             stores.reservations, stores.operations, stores.admissions, self.cluster, self.clock
         )
@@ -98,6 +101,36 @@ async def test_who_comes_back_or_keeps_it_is_let_be(database: str) -> None:
         assert (kept.status, kept.idle_warned_at) == (Status.ACTIVE, None)
         assert kept.kept_until == now + timedelta(hours=2)
         assert (await world.pass_time(one, 40, QUIET)).reason is Reason.WENT_IDLE
+
+
+async def test_one_server_that_cannot_be_read_does_not_keep_the_others_from_being_measured(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_test_stores(database) as stores:
+        world = World(stores)
+        hostile, honest = await world.start(), await world.start()
+        measure = world.cluster.measure
+
+        async def fail_for_one(reservation_id: ReservationId, uid: str, now: datetime) -> Usage | None:
+            if reservation_id == hostile.id:
+                raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "invalid start byte")
+            return await measure(reservation_id, uid, now)
+
+        monkeypatch.setattr(world.cluster, "measure", fail_for_one)
+        for one in (hostile, honest):
+            world.cluster.use[one.id] = QUIET
+        assert [sample.reservation_id for sample in await world.sampler.sample()] == [honest.id]
+        assert len(await stores.usages.list_points(honest.id, 2)) == 1
+
+
+async def test_one_sample_that_cannot_be_kept_does_not_lose_the_others(database: str) -> None:
+    async with open_test_stores(database) as stores:
+        world = World(stores)
+        hostile, honest = await world.start(), await world.start()
+        world.cluster.use = {hostile.id: {**QUIET, Signal.CPU: 1e300}, honest.id: QUIET}
+        await world.sampler.sample()
+        assert len(await stores.usages.list_points(honest.id, 2)) == 1
+        assert await stores.usages.list_points(hostile.id, 2) == ()
 
 
 async def test_a_server_that_cannot_be_measured_is_busy(database: str) -> None:

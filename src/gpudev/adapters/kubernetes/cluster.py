@@ -8,14 +8,12 @@ are derived from reservations, and the API server lets only one of two makers wi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from functools import partial
 from types import TracebackType
 from typing import Self
-
-import structlog
 
 from gpudev.adapters.kubernetes.client import KubernetesClient, connect
 from gpudev.adapters.kubernetes.config import KubernetesConfig
@@ -37,10 +35,12 @@ from gpudev.domain.notices import Notice
 from gpudev.domain.plans.orphans import Leftover
 from gpudev.domain.server import ObservedServer, ServerSpec
 from gpudev.domain.volume import FileListing
+from gpudev.faults import FAULTS
 from gpudev.ports.announcements import Announcements
 from gpudev.ports.cluster import ClusterChange, Snapshot
 
-_log = structlog.get_logger(__name__)
+_PAUSE_SECONDS = 30.0
+"""From the end of what goes on for ever to its next start, where there is nothing to do for it."""
 
 
 class KubernetesCluster:
@@ -72,9 +72,11 @@ class KubernetesCluster:
         slots = PortSlots(client, self._config, self._view)
         self._open = _Open(client, maker, slots, Inside(client, self._kinds, self._view.note_ooms))
         old_startups = OldStartups(client, self._config.namespace)
-        upkeep = (slots.run(), maker.homes.run(), old_startups.run())
-        for work in (*(watch.run() for watch in watches), *upkeep):
-            self._do_meanwhile(work)
+        self._do_meanwhile("port_slots", slots.run)
+        self._do_meanwhile("homes", maker.homes.run)
+        self._do_meanwhile("old_startups", old_startups.run)
+        for watch in watches:
+            self._do_meanwhile("watch", watch.run)
         return self
 
     async def __aexit__(
@@ -209,17 +211,9 @@ class KubernetesCluster:
             raise ClusterUnavailable("The Kubernetes cluster is not open.")
         return self._open
 
-    def _do_meanwhile(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._note_end)
-
-    def _note_end(self, task: asyncio.Task[None]) -> None:
-        """A watch ends only by an error of ours, and then nobody may go on as if it were heard."""
-        if not task.cancelled() and (error := task.exception()):
-            _log.error("watch_failed", exc_info=error)
-            self._open = None
-            self._announcements.close(error)
+    def _do_meanwhile(self, chore: str, work: Callable[[], Awaitable[None]]) -> None:
+        """Again after each end, which only an error of ours brings; then the view is as old as that."""
+        self._tasks.add(asyncio.create_task(FAULTS.repeat(chore, work, _PAUSE_SECONDS)))
 
 
 def _call_at(at: datetime, action: Callable[[], None]) -> None:

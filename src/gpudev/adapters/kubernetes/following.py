@@ -14,6 +14,7 @@ from gpudev.adapters.kubernetes.view import View
 from gpudev.domain.catalogue import MAX_GANG_NODES
 from gpudev.domain.names import ReservationId
 from gpudev.domain.server import ServerPhase
+from gpudev.faults import FAULTS
 
 _OVER = frozenset({ServerPhase.STOPPING, ServerPhase.UNPLACEABLE, ServerPhase.FAILED})
 _SILENT_NODE_SECONDS = 10.0
@@ -56,7 +57,7 @@ class Followers:
             self._running[key].news.set()
         else:
             news = asyncio.Event()
-            task = asyncio.get_running_loop().create_task(self._work_for(pod, errand, news))
+            task = asyncio.get_running_loop().create_task(self._work(pod, errand, news))
             self._running[key] = _Running(errand, task, news)
 
     def stop(self) -> None:
@@ -73,6 +74,10 @@ class Followers:
         is_silent = not node.is_ready
         is_known = self._reach is not Reach.PROBE and self._view.has_answered(pod)
         return None if is_known and not is_silent else (pod.uid, pod.restarts, is_silent)
+
+    async def _work(self, pod: PodFacts, errand: _Errand, news: asyncio.Event) -> None:
+        """One server that cannot be asked is asked again; the others do not notice."""
+        await FAULTS.persist("answers", lambda: self._work_for(pod, errand, news), pod.name)
 
     def _work_for(self, pod: PodFacts, errand: _Errand, news: asyncio.Event) -> Coroutine[None, None, None]:
         return self._ask_again_and_again(pod) if errand[2] else self._ask_until_it_answers(pod, news)

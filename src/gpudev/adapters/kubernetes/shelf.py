@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from gpudev.adapters.kubernetes.labels import Json, name_of, uid_of
+from gpudev.faults import FAULTS
 
 Facts = TypeVar("Facts")
 
@@ -46,7 +47,8 @@ class Shelf(Generic[Facts]):
 
     def replace_all(self, items: list[Json], version: str) -> None:
         for item in items:
-            self.put(item)
+            with FAULTS.containing("watch", _key_of(item)):
+                self.put(item)
         present = {_key_of(item) for item in items}
         listed_at = int(version)
         # What we made after the list was read is not in it, and not gone.

@@ -16,6 +16,7 @@ import structlog
 from gpudev.adapters.kubernetes.client import Expired, Kind, KubernetesClient
 from gpudev.adapters.kubernetes.labels import Json
 from gpudev.domain.errors import Unavailable
+from gpudev.faults import FAULTS
 
 _log = structlog.get_logger(__name__)
 
@@ -54,6 +55,13 @@ class Watch:
         self._version = version
 
     async def run(self) -> None:
+        """For ever. If an error of ours ends it, the next run begins with a look at everything."""
+        try:
+            await self._run()
+        finally:
+            self._version = ""
+
+    async def _run(self) -> None:
         while True:
             try:
                 if not self._version:
@@ -70,10 +78,15 @@ class Watch:
             self._failures = 0
             self._version = item["metadata"]["resourceVersion"]
             self._sink.reach(self._version)
-            if change == "DELETED":
-                self._sink.drop(item)
-            elif change != "BOOKMARK":
-                self._sink.put(item)
+            with FAULTS.containing("watch", str(item["metadata"].get("name", ""))):
+                # One object that cannot be read is not heard of any further; the others are.
+                self._take(change, item)
+
+    def _take(self, change: str, item: Json) -> None:
+        if change == "DELETED":
+            self._sink.drop(item)
+        elif change != "BOOKMARK":
+            self._sink.put(item)
 
     async def _pause(self) -> None:
         """None to speak of after an ordinary end; longer each time that nothing was heard in between."""

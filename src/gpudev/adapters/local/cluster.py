@@ -13,6 +13,7 @@ import os
 import socket
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from datetime import datetime
+from functools import partial
 from types import MappingProxyType, TracebackType
 from typing import Self, assert_never
 
@@ -41,6 +42,7 @@ from gpudev.domain.notices import Notice
 from gpudev.domain.plans.orphans import Leftover
 from gpudev.domain.server import ObservedServer, ServerSpec
 from gpudev.domain.volume import FileListing
+from gpudev.faults import FAULTS
 from gpudev.ports.announcements import Announcements
 from gpudev.ports.cluster import CapacityChanged, ClusterChange, ServerChanged, Snapshot
 
@@ -293,6 +295,15 @@ class LocalCluster:
 
     async def _see_off(self, member: Upkeep) -> None:
         """Try until it is gone: nobody asks a second time for what is stopping already."""
+        work = partial(self._end_for_good, member)
+        await FAULTS.persist("server_removal", work, member.record.name)
+        del self._endings[member.record.key]
+        del self._members[member.record.key]
+        self._unwritten.discard(member.record.key)
+        self._announce_room(member.record)
+        self._sweep()
+
+    async def _end_for_good(self, member: Upkeep) -> None:
         for tries in itertools.count():
             await asyncio.sleep(pause_after(tries))
             try:
@@ -301,17 +312,14 @@ class LocalCluster:
             except OSError as error:
                 _log.error("server_not_removed", uid=member.record.uid, error=str(error))
             else:
-                break
-        del self._endings[member.record.key]
-        del self._members[member.record.key]
-        self._unwritten.discard(member.record.key)
-        self._announce_room(member.record)
-        self._sweep()
+                return
 
     def _sweep(self) -> None:
+        """Begin to remove what servers that are gone have left."""
         self._sweeper.sweep()
         if self._config.cgroups is not None:
-            self._config.cgroups.sweep()
+            with FAULTS.containing("cgroups"):
+                self._config.cgroups.sweep()
 
     def _take_over(self, record: Record) -> None:
         """A member of an earlier owner of the state directory: look after it, or finish its deletion."""

@@ -20,7 +20,7 @@ from gpudev.domain.audit import AuditEntry
 from gpudev.domain.errors import StoreUnavailable
 from gpudev.ports.audit import AuditLog
 from gpudev.ports.clock import Clock
-from gpudev.ports.store import Health
+from gpudev.ports.health import Health
 
 WINDOW = timedelta(minutes=1)
 SINGLY = 10

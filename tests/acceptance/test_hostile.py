@@ -120,7 +120,7 @@ STRANGE = [
     json.dumps({"reservation_id": NOBODY, "disk_id": NOBODY}),
 ]
 QUEUES = ["gpu_reservations", "disk_operations", "notifications"]
-SEND = "SELECT count(pgmq.send(queue, m::jsonb)) FROM unnest($1::text[]) queue, unnest($2::text[]) m"
+SEND = "SELECT count(*) FROM unnest($1::text[]) q, unnest($2::text[]) m, LATERAL pgmq.send(q, m::jsonb)"
 COUNT = "SELECT sum(queue_length) FROM pgmq.metrics_all() WHERE queue_name = ANY ($1::text[])"
 
 

@@ -17,6 +17,8 @@ import pytest
 from gpudev.adapters.local.trees.removal import remove_tree
 from tests.support.machine import Machine, running_machine, wait_for
 
+pytestmark = pytest.mark.long
+
 # Two thousand names are too many for one path, but not for one after the other.
 NEST = "cd {} && p=$(printf 'd/%.0s' $(seq 700)); for n in {}; do {} cd $p || exit 1; done 2>/dev/null; {}"
 

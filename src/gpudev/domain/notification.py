@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
-from urllib.parse import urlsplit
 
 from gpudev.domain.errors import Invalid
 from gpudev.domain.names import UserId
@@ -18,8 +17,8 @@ MOST_TRIES = 8
 _FIRST_PAUSE = timedelta(seconds=2)
 _LONGEST_PAUSE = timedelta(minutes=10)
 _LONGEST_ADDRESS = 1000
-_ADDRESS = re.compile(r"[!-~]+")
-"""ASCII that is printable, without spaces."""
+_ADDRESS = re.compile(r"([A-Za-z]+)://([A-Za-z0-9._:\[\]-]+)([/?#][!-~]*)?")
+"""Only ASCII that is printable, without spaces, and no user before the host."""
 
 
 class Topic(StrEnum):
@@ -96,20 +95,15 @@ def find_pause(tries: int) -> timedelta | None:
 
 
 def _split_address(url: str) -> tuple[str, str]:
-    try:
-        parts = urlsplit(url)
-        # A port that is no number is found only here.
-        _ = parts.port
-    except ValueError:
-        parts = None
-    is_plain = len(url) <= _LONGEST_ADDRESS and _ADDRESS.fullmatch(url) is not None
-    if parts is None or not is_plain or "@" in parts.netloc:
+    """Scheme, and host with its port."""
+    found = _ADDRESS.fullmatch(url) if len(url) <= _LONGEST_ADDRESS else None
+    if found is None:
         raise Invalid(
             "This is not an address that notifications can be sent to.",
             hint=f"Use ASCII without spaces, with other characters as %XX, at most {_LONGEST_ADDRESS} long.",
             code="bad_address",
         )
-    return parts.scheme, parts.netloc
+    return found[1].lower(), found[2]
 
 
 def check_address(url: str, allowed: Collection[str]) -> None:

@@ -45,8 +45,7 @@ def run(report: Path, tier: str, command: Sequence[str]) -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _end_at_once)
     started = time.monotonic()
-    process = subprocess.Popen(command)
-    code = process.wait()
+    code = _wait_for(subprocess.Popen(command).pid)
     left = end_descendants()
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     measured = Measured(tier, time.monotonic() - started, used.ru_utime + used.ru_stime, code)
@@ -55,6 +54,14 @@ def run(report: Path, tier: str, command: Sequence[str]) -> int:
     also = f", {left} processes were left and ended" if left else ""
     say(f"[{tier}] {measured.seconds:.0f} s, {measured.cpu:.0f} s of CPU, exit code {code}{also}")
     return code if code >= 0 else 128 - code
+
+
+def _wait_for(command: int) -> int:
+    """Its exit code. What ended without a parent meanwhile is taken note of as it ends."""
+    while True:
+        pid, status = os.waitpid(-1, 0)
+        if pid == command:
+            return os.waitstatus_to_exitcode(status)
 
 
 def _end_at_once(number: int, _frame: FrameType | None) -> None:

@@ -63,6 +63,28 @@ def test_what_is_left_is_ended(tmp_path: Path) -> None:
     assert "1 processes were left and ended" in done.stdout
 
 
+ORPHAN = """
+import os, time
+read, write = os.pipe()
+if os.fork() == 0:
+    if os.fork() == 0:
+        os.write(write, str(os.getpid()).encode())
+    os._exit(0)
+os.wait()
+orphan = os.read(read, 100).decode()
+deadline = time.monotonic() + 20
+while os.path.exists(f"/proc/{orphan}"):
+    assert time.monotonic() < deadline, "it has ended, and nobody took note"
+"""
+
+
+def test_what_ends_without_a_parent_is_gone_at_once(tmp_path: Path) -> None:
+    """Tests wait for processes to be gone, which one that nobody has waited for is not."""
+    done = run_tier(tmp_path / "report", sys.executable, "-c", ORPHAN)
+    assert done.returncode == 0, done.stderr
+    assert "were left" not in done.stdout
+
+
 def test_its_exit_code_is_that_of_the_command(tmp_path: Path) -> None:
     assert run_tier(tmp_path / "report", sys.executable, "-c", "raise SystemExit(3)").returncode == 3
     assert read(tmp_path / "report")["code"] == 3

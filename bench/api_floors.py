@@ -21,7 +21,8 @@ from gpudev.api.service import make_service
 from gpudev.app.login import hash_key
 from gpudev.bootstrap.api import make_application
 from gpudev.bootstrap.foundation import begin, open_stores
-from gpudev.bootstrap.http_server import Listeners, listening, serve
+from gpudev.bootstrap.http_server import serve
+from gpudev.bootstrap.listeners import Listeners, listening
 from gpudev.settings import Settings
 
 _SQL = parse_queries(Path(__file__).with_name("floors.sql").read_text(encoding="utf-8"))

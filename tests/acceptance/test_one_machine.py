@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import socket
+import stat
 import subprocess
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -47,6 +51,24 @@ def test_a_reservation_has_a_history_that_ends_clean(machine: Machine) -> None:
     job = machine.show(reservation)
     assert (job["status"], job["reason"]) == ("cancelled", "cancelled_by_user")
     assert not list((machine.state_dir / "servers").glob(f"{reservation[:8]}*"))
+
+
+def test_commands_of_the_owner_work_while_the_network_is_used_up(machine: Machine) -> None:
+    """Dev servers share the machine's loopback address; the owner's commands come by a unix socket."""
+    with machine.client() as client:
+        api = urlsplit(client.target.api_url)
+    half_a_request = b"POST /v1/jobs/submit HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\n{"
+    with ExitStack() as held:
+        for _ in range(300):
+            connection = socket.create_connection((api.hostname, api.port), 10)
+            held.enter_context(connection).sendall(half_a_request)
+        with socket.create_connection((api.hostname, api.port), 10) as refused:
+            refused.sendall(b"GET /health HTTP/1.1\r\nHost: h\r\n\r\n")
+            assert b"too_many_connections" in refused.recv(65536)
+        assert machine.run("list").returncode == 0
+        reservation = machine.reserve("-t", "t4")
+        assert machine.ssh(reservation, "echo here").stdout == "here\n"
+    assert stat.S_IMODE((machine.state_dir / "api.sock").stat().st_mode) == 0o600
 
 
 def test_the_log_of_a_server_is_shown(machine: Machine) -> None:

@@ -16,6 +16,8 @@ from gpudev.app import admit, caller
 from gpudev.app.application import Application
 from gpudev.domain.errors import Unauthenticated
 
+OWN_SOCKET = "unix socket"
+"""The address of those who come by the socket of the machine's owner."""
 CONNECTION = "connection"
 """Where the server puts what counts the request's connection, in the state of the request."""
 
@@ -35,8 +37,11 @@ App = Annotated[Application, Depends(_application)]
 
 async def _address(request: Request) -> str:
     application = application_of(request)
-    peer = request.client.host if request.client else None
-    return find_address(peer, request.headers.get("X-Forwarded-For"), application.trusted_proxies)
+    if request.client is None:
+        return OWN_SOCKET
+    return find_address(
+        request.client.host, request.headers.get("X-Forwarded-For"), application.trusted_proxies
+    )
 
 
 Address = Annotated[str, Depends(_address)]

@@ -62,7 +62,8 @@ from gpudev.bootstrap.foundation import (
     read_sharing,
     uses_kubernetes,
 )
-from gpudev.bootstrap.http_server import Listeners, listening, serve
+from gpudev.bootstrap.http_server import serve
+from gpudev.bootstrap.listeners import Listeners, listening
 from gpudev.bootstrap.metrics import serve_metrics
 from gpudev.bootstrap.reconciliation import make_reconciliation
 from gpudev.bootstrap.sandboxing import read_sandboxing

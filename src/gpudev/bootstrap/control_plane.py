@@ -31,6 +31,7 @@ from gpudev.bootstrap.foundation import (
     uses_kubernetes,
 )
 from gpudev.bootstrap.interruption import interrupted
+from gpudev.bootstrap.listeners import Listeners
 from gpudev.bootstrap.metrics import forget_process
 from gpudev.bootstrap.sandboxing import find_sandboxing, read_sandboxing
 from gpudev.bootstrap.up import Ready, UpOptions
@@ -47,11 +48,15 @@ async def run_control_plane(
     """Run until interrupted; `announce` is called once everything answers."""
     read_admins(settings)
     state.prepare()
-    with state.locked(), _bind(options.port, state, settings.api.host) as listener:
+    with (
+        state.locked(),
+        _bind(options.port, state, settings.api.host) as listener,
+        state.listening() as local,
+    ):
         postgres = None if settings.database.url else EmbeddedPostgres(state.postgres)
         completed, remedy = _complete_sandboxing(_complete(settings, options, state, postgres))
         limits = _describe_limits(completed)
-        plane = ControlPlane(completed, state, listener, postgres)
+        plane = ControlPlane(completed, state, Listeners(listener, local), postgres)
         state.note_running(plane.api_url)
         try:
             taken_port = _find_taken_port(options.port, listener)
@@ -71,21 +76,21 @@ class ControlPlane:
         self,
         settings: Settings,
         state: StateFolder,
-        listener: socket.socket,
+        listeners: Listeners,
         postgres: EmbeddedPostgres | None,
     ) -> None:
         self._settings = settings
         self._state = state
         self._postgres = postgres
-        self._host, self._port = listener.getsockname()[:2]
+        self._host, self._port = listeners.network.getsockname()[:2]
         self._metrics_port = settings.api.metrics_port or _choose_port(
             self._host, self._port + _METRICS_PORT_OFFSET
         )
         metrics = make_metrics_folder(state.path)
-        environment = self._environment(listener, metrics)
+        environment = self._environment(listeners, metrics)
         bury = partial(forget_process, folder=metrics)
         self._controller = Supervisor(_program("controller", state, environment), bury)
-        self._api = Supervisor(_program("api", state, environment, listener.fileno()), bury)
+        self._api = Supervisor(_program("api", state, environment, *listeners.descriptors), bury)
         proxy = Supervisor(_program("ssh-proxy", state, environment), bury)
         self._ssh_proxy = proxy if settings.ssh_proxy.port else None
 
@@ -102,6 +107,7 @@ class ControlPlane:
             metrics_url=f"http://{self._host}:{self._metrics_port}/metrics",
             state_dir=str(self._state.path),
             login_file=str(self._state.login_file),
+            socket_file=str(self._state.api_socket),
             fleet=self._describe_fleet(),
             isolation=self._describe_isolation(),
         )
@@ -147,7 +153,7 @@ class ControlPlane:
                 AuditEntry(SERVER_ITSELF, AuditAction.KEY_REVOKED, detail="All keys, at the start.")
             )
 
-    def _environment(self, listener: socket.socket, metrics: Path) -> dict[str, str]:
+    def _environment(self, listeners: Listeners, metrics: Path) -> dict[str, str]:
         return {
             "GPU_DEV_DATABASE_URL": self._settings.database.url,
             "GPU_DEV_STATE_DIR": str(self._state.path),
@@ -158,7 +164,8 @@ class ControlPlane:
             "GPU_DEV_CLUSTER": self._settings.cluster.kind,
             "GPU_DEV_API_HOST": self._host,
             "GPU_DEV_API_PORT": str(self._port),
-            "GPU_DEV_API_FD": str(listener.fileno()),
+            "GPU_DEV_API_FD": str(listeners.network.fileno()),
+            "GPU_DEV_API_UNIX_FD": str(listeners.local.fileno()) if listeners.local else "-1",
             "GPU_DEV_METRICS_PORT": str(self._metrics_port),
             "GPU_DEV_SSH_PROXY_URL": self._settings.ssh_proxy.public_url,
             "PROMETHEUS_MULTIPROC_DIR": str(metrics),

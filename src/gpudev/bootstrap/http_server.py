@@ -12,9 +12,7 @@ import gc
 import resource
 import socket
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 import uvicorn
@@ -24,41 +22,13 @@ from typing_extensions import override
 from gpudev.adapters.local.control_plane.readiness import tell_ready
 from gpudev.api.connections import ConnectionLimits, Connections
 from gpudev.bootstrap.http_protocol import Budgets, limited_by, sweep
+from gpudev.bootstrap.listeners import BACKLOG, Listeners
 from gpudev.settings import Settings
 from gpudev.settings.service import ConnectionSettings
 
 KEEP_ALIVE_SECONDS = 75
 """Longer than the 60 seconds after which load balancers drop an idle connection: they drop it first."""
 _FLUSH_SECONDS = 10
-_BACKLOG = 2048
-
-
-@dataclass(frozen=True, slots=True)
-class Listeners:
-    network: socket.socket
-    local: socket.socket | None = None
-    """A unix socket."""
-
-    @property
-    def descriptors(self) -> tuple[int, ...]:
-        return tuple(one.fileno() for one in (self.network, self.local) if one is not None)
-
-
-@contextmanager
-def listening(settings: Settings) -> Iterator[Listeners]:
-    """The sockets that were inherited, or one that is made."""
-    api = settings.api
-    network = (
-        socket.socket(fileno=api.socket_fd)
-        if api.socket_fd >= 0
-        else socket.create_server((api.host, api.port), backlog=_BACKLOG)
-    )
-    with network:
-        if api.unix_socket_fd < 0:
-            yield Listeners(network)
-            return
-        with socket.socket(fileno=api.unix_socket_fd) as local:
-            yield Listeners(network, local)
 
 
 async def serve(service: FastAPI, settings: Settings, listeners: Listeners) -> None:
@@ -75,7 +45,7 @@ async def serve(service: FastAPI, settings: Settings, listeners: Listeners) -> N
         timeout_graceful_shutdown=2,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         # Connections are accepted in one go, before the first of them is counted.
-        backlog=min(_BACKLOG, open_files // 4),
+        backlog=min(BACKLOG, open_files // 4),
         # Whose word on a caller's address is taken is a setting of ours, see `api.origin`.
         proxy_headers=False,
     )

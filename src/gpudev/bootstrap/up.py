@@ -32,5 +32,7 @@ class Ready:
     """Lines to copy, where they would make sandboxes possible."""
     limits: str = ""
     """Which limits dev servers have here, and which they do not."""
+    socket_file: str = ""
+    """The unix socket of the API."""
     taken_port: int | None = None
     """The usual port, where another program has it and nobody said which to take instead."""

@@ -17,8 +17,8 @@ from tempfile import TemporaryDirectory
 
 from gpudev.adapters.local.control_plane.readiness import tell_ready
 from gpudev.adapters.local.control_plane.supervisor import Program, Supervisor
-from gpudev.bootstrap.http_server import Listeners
 from gpudev.bootstrap.interruption import interrupted
+from gpudev.bootstrap.listeners import Listeners
 from gpudev.bootstrap.metrics import forget_process, serve_metrics
 from gpudev.settings import Settings
 

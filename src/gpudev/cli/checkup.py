@@ -54,7 +54,7 @@ def examine(surroundings: Surroundings) -> Iterator[Finding]:
         return
     if target.github_user:
         yield _look_at_github(target.github_user, surroundings)
-    with Http(target.api_url) as http:
+    with Http(target.api_url, socket_file=target.socket_file) as http:
         try:
             began, answer = time.time(), http.send(Request("GET", "/health", may_repeat=True))
         except ClientError as error:

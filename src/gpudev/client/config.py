@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from gpudev.client.config_file import (
     DEFAULT_ENVIRONMENT,
     DEFAULT_REGIONS,
+    SOCKET,
     chosen_environment,
     describe_environment,
     read_config,
@@ -102,6 +103,8 @@ class Target:
     api_url: str
     login_file: Path | None = None
     """Of a server on this machine. Without it, one logs in by AWS."""
+    socket_file: Path | None = None
+    """A unix socket of a server on this machine, used instead of the network while it is there."""
     aws: AwsPlace = AwsPlace()
     github_user: str | None = None
     """Who the user is at GitHub, for servers that want to know."""
@@ -189,7 +192,11 @@ def find_local_state_dir(surroundings: Surroundings | None = None) -> Path | Non
 
 
 def write_environment(
-    name: str, api_url: str, login_file: Path, surroundings: Surroundings | None = None
+    name: str,
+    api_url: str,
+    login_file: Path,
+    surroundings: Surroundings | None = None,
+    socket_file: Path | None = None,
 ) -> str | None:
     """Describe an environment and choose it. Returns the one chosen before; everything else is kept."""
     here = surroundings or read_surroundings()
@@ -198,11 +205,12 @@ def write_environment(
     environments = content.get("environments")
     described = environments if isinstance(environments, dict) else {}
     known = described.get(name)
-    entry = known if isinstance(known, dict) else {}
+    kept = {key: known[key] for key in known if key != SOCKET} if isinstance(known, dict) else {}
+    entry = {**kept, "api_url": normalise_url(api_url), "login_file": str(login_file)}
     content["environment"] = name
     content["environments"] = {
         **described,
-        name: {**entry, "api_url": normalise_url(api_url), "login_file": str(login_file)},
+        name: {**entry, SOCKET: str(socket_file)} if socket_file else entry,
     }
     write_config(here.config_file, content)
     return before if isinstance(before, str) else None
@@ -239,9 +247,14 @@ def _list_environments(content: Mapping[str, Any], config_file: Path) -> dict[st
 def _read_environment(name: str, entry: object, config_file: Path) -> Target:
     api_url = entry.get("api_url") if isinstance(entry, dict) else None
     login_file = entry.get("login_file") if isinstance(entry, dict) else None
+    socket_file = entry.get(SOCKET) if isinstance(entry, dict) else None
     if not isinstance(api_url, str):
         raise BrokenFile(f'The environment "{name}" in {config_file} has no "api_url".')
-    return Target(name, normalise_url(api_url), Path(login_file) if isinstance(login_file, str) else None)
+    return Target(name, normalise_url(api_url), _path(login_file), _path(socket_file))
+
+
+def _path(entry: object) -> Path | None:
+    return Path(entry) if isinstance(entry, str) else None
 
 
 def _target_at(api_url: str, targets: Mapping[str, Target]) -> Target:

@@ -24,6 +24,8 @@ DEFAULT_REGIONS = {"prod": "us-east-2", "test": "us-west-1", "local": "us-east-2
 """The environments that everybody knows by name, and the region of each."""
 
 OF_ENVIRONMENT = ("api_url", "region")
+SOCKET = "socket"
+"""A unix socket of the server at `api_url`, which `gpu-dev up` writes; it goes when the address changes."""
 OF_USER = ("github_user",)
 KEYS = (*OF_ENVIRONMENT, *OF_USER)
 """What can be set by hand; the environment has a command of its own."""
@@ -51,7 +53,7 @@ def set_value(content: Mapping[str, Any], key: str, value: str) -> dict[str, Any
         return {**content, key: value}
     _check_key(key)
     name = chosen_environment(content) or DEFAULT_ENVIRONMENT
-    described = describe_environment(content, name)
+    described = _without_socket(describe_environment(content, name), key)
     return _with_environment({**content, "environment": name}, name, {**described, key: value})
 
 
@@ -63,7 +65,8 @@ def unset_value(content: Mapping[str, Any], key: str) -> dict[str, Any]:
     described = describe_environment(content, name) if name else {}
     if name is None or key not in described:
         return kept
-    return _with_environment(kept, name, {each: described[each] for each in described if each != key})
+    rest = {each: described[each] for each in described if each != key}
+    return _with_environment(kept, name, _without_socket(rest, key))
 
 
 def choose_environment(content: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -98,6 +101,10 @@ def _with_environment(content: Mapping[str, Any], name: str, entry: Mapping[str,
     described = content.get("environments")
     others = described if isinstance(described, dict) else {}
     return {**content, "environments": {**others, name: dict(entry)}}
+
+
+def _without_socket(entry: Mapping[str, Any], changed: str) -> dict[str, Any]:
+    return {key: entry[key] for key in entry if key != SOCKET or changed != "api_url"}
 
 
 def _check_key(key: str) -> None:

@@ -20,6 +20,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
+from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple, Self
 from urllib.parse import urlsplit
@@ -30,7 +31,7 @@ from gpudev.client.errors import ClientError, Outdated, Unreachable
 from gpudev.client.interruption import stopped_by
 from gpudev.client.proxies import Proxy, ProxyFailed, dial_through, dial_to, find_proxy
 from gpudev.client.redirects import MOST_HOPS, REDIRECTS, choose_method, find_target, too_many
-from gpudev.client.transport import Answer, BadAnswer, Connection, ConnectionEnded
+from gpudev.client.transport import Answer, BadAnswer, Connection, ConnectionEnded, dial_unix
 from gpudev.wire.versions import OLDEST_CLIENT_HEADER, VERSION_HEADER
 
 CONNECT_SECONDS = 5.0
@@ -92,8 +93,11 @@ class Stream:
 class Http:
     """The connection to one server. Threads may share it: they take turns, but for streams."""
 
-    def __init__(self, api_url: str, answer_seconds: float = ANSWER_SECONDS) -> None:
+    def __init__(
+        self, api_url: str, answer_seconds: float = ANSWER_SECONDS, socket_file: Path | None = None
+    ) -> None:
         self._answer_seconds = answer_seconds
+        self._socket_file = socket_file
         parts = urlsplit(api_url)
         self._api_url = api_url
         self._scheme = parts.scheme
@@ -226,7 +230,9 @@ class Http:
         """With `tunnels`, a proxy is asked for a connection also where it could pass requests on."""
         seconds = min(CONNECT_SECONDS, self._answer_seconds)
         via = None
-        if self._proxy is not None:
+        if self._socket_file is not None and self._socket_file.is_socket():
+            via = partial(dial_unix, self._socket_file)
+        elif self._proxy is not None:
             through = dial_to if self._passes_on and not tunnels else dial_through
             via = partial(through, self._proxy, self._host, self._port)
         connection = Connection(self._scheme, self._host, self._port, seconds, via)
@@ -235,6 +241,8 @@ class Http:
 
     @cached_property
     def _proxy(self) -> Proxy | None:
+        if self._socket_file is not None:
+            return None
         return find_proxy(self._scheme, self._host, self._port, read_proxy_variables())
 
     @property

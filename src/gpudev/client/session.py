@@ -58,7 +58,7 @@ class Client:
         self.target = target
         self.surroundings = surroundings
         self._credentials = Credentials(surroundings.credentials_file)
-        self._http = Http(target.api_url, answer_seconds)
+        self._http = Http(target.api_url, answer_seconds, target.socket_file)
         self._key: str | None = None
 
     def __enter__(self) -> Self:

@@ -8,10 +8,12 @@ answers with a length, in chunks, or until the connection ends.
 from __future__ import annotations
 
 import contextlib
+import os
 import select
 import socket
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 _LONGEST_LINE = 65536
 _MOST_HEADERS = 200
@@ -200,6 +202,21 @@ def _wait_for_bytes(source: socket.socket) -> None:
     while not poll.poll(_LONGEST_SLEEP * 1000):
         if deadline is not None and time.monotonic() >= deadline:
             raise TimeoutError("timed out")
+
+
+def dial_unix(path: Path, seconds: float) -> socket.socket:
+    """To a unix socket. Its folder is opened first: the address of a socket holds only 107 bytes."""
+    folder = os.open(path.parent, os.O_PATH | os.O_DIRECTORY)
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.settimeout(seconds)
+        connection.connect(f"/proc/self/fd/{folder}/{path.name}")
+    except OSError:
+        connection.close()
+        raise
+    finally:
+        os.close(folder)
+    return connection
 
 
 def _secure(plain: socket.socket, host: str) -> socket.socket:

@@ -15,10 +15,12 @@ from gpudev.client.config import (
     Target,
     find_target,
     normalise_url,
+    read_settings,
     read_surroundings,
     write_environment,
     write_github_user,
 )
+from gpudev.client.config_file import set_value, write_config
 from gpudev.client.errors import BrokenFile, Unreachable, Usage
 
 LOCAL = {"api_url": "http://127.0.0.1:8321", "login_file": "/run/login"}
@@ -134,3 +136,13 @@ def test_the_name_at_github_comes_from_the_environment_then_from_the_file(tmp_pa
     assert find_target(here).api_url == "https://gpu.example.org"
     chosen = read_surroundings({"HOME": str(tmp_path), "GPU_DEV_GITHUB_USER": "countess"}).github_user
     assert find_target(replace(here, github_user=chosen)).github_user == "countess"
+
+
+def test_the_socket_of_a_server_on_this_machine_goes_when_its_address_changes(tmp_path: Path) -> None:
+    surroundings = Surroundings(tmp_path, tmp_path / "config.json")
+    socket_file = tmp_path / "api.sock"
+    write_environment("local", "http://127.0.0.1:8321", Path("/run/login"), surroundings, socket_file)
+    assert find_target(surroundings).socket_file == socket_file
+    content = set_value(read_settings(surroundings), "api_url", "https://gpu-dev.example.org")
+    write_config(surroundings.config_file, content)
+    assert find_target(surroundings).socket_file is None

@@ -87,7 +87,8 @@ def announce(ready: Ready, next_step: str) -> None:
     from gpudev.cli.render.folding import fold
     from gpudev.client.config import write_environment
 
-    before = write_environment("local", ready.api_url, Path(ready.login_file))
+    socket_file = Path(ready.socket_file) if ready.socket_file else None
+    before = write_environment("local", ready.api_url, Path(ready.login_file), socket_file=socket_file)
     put(f"gpu-dev is ready at {ready.api_url}  (API docs: {ready.api_url}/docs)")
     put(f"  fleet      {ready.fleet}")
     put(fold(ready.isolation, find_width(), "  isolation  "))

@@ -1,6 +1,7 @@
 """The state folder of the one-machine mode: where things are, and which control plane is running.
 
 - `login`: a secret that proves a login; whoever can read it is the owner
+- `api.sock`: the unix socket on which the API answers the owner's own commands
 - `cluster-id`: which machine's state this is; a database belongs to one
 - `control-plane`: the process and the address of the running `gpu-dev up`, if any
 - `postgres/`: the database
@@ -14,6 +15,7 @@ import fcntl
 import json
 import os
 import secrets
+import socket
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +26,7 @@ from gpudev.adapters.local.processes.identity import ProcessIdentity, identify
 from gpudev.domain.errors import Conflict, Defect, Invalid
 
 _SECRET_BYTES = 32
+_BACKLOG = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +52,10 @@ class StateFolder:
     @property
     def login_file(self) -> Path:
         return self.path / "login"
+
+    @property
+    def api_socket(self) -> Path:
+        return self.path / "api.sock"
 
     @property
     def _cluster_id(self) -> Path:
@@ -104,6 +111,22 @@ class StateFolder:
                 code="already_running",
             ) from error
         return descriptor
+
+    @contextmanager
+    def listening(self) -> Iterator[socket.socket]:
+        """The unix socket on which the API serves the owner's own commands. Only while `locked`."""
+        self.api_socket.unlink(missing_ok=True)
+        folder = os.open(self.path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+                # Through the open folder: the address of a socket holds 107 bytes, and paths are longer.
+                listener.bind(f"/proc/self/fd/{folder}/{self.api_socket.name}")
+                self.api_socket.chmod(0o600)
+                listener.listen(_BACKLOG)
+                yield listener
+        finally:
+            os.close(folder)
+            self.api_socket.unlink(missing_ok=True)
 
     def note_running(self, api_url: str) -> None:
         process = identify(os.getpid())

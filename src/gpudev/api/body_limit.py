@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from types import MappingProxyType
 
+import orjson
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -25,6 +26,7 @@ BODY_SECONDS = 30.0
 _DRAIN_SECONDS = 2.0
 _MOST_DRAINED = 8 << 20
 _UNKNOWN_LENGTH = -1
+_HINT = "See /docs for what this route takes."
 
 
 class BodyLimit:
@@ -53,6 +55,9 @@ class BodyLimit:
             return
         if len(body) > limit:
             await _reject(_too_large(limit), receive, send)
+            return
+        if flaw := _find_flaw(body, scope["headers"]):
+            await flaw(scope, receive, send)
             return
         await self._app(scope, _replay(body, receive), send)
 
@@ -118,11 +123,28 @@ async def _drain(receive: Receive) -> None:
         has_more = message.get("more_body", False)
 
 
+def _find_flaw(body: bytes, headers: Iterable[tuple[bytes, bytes]]) -> Response | None:
+    """A rejection of what claims to be JSON and is not.
+
+    The parser of the standard library, which the routes use, takes more than JSON: lone surrogates, which no
+    database stores, and numbers that are none.
+    """
+    kind = next((value for name, value in headers if name == b"content-type"), b"").lower()
+    if not body or b"json" not in kind:
+        return None
+    try:
+        orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        problem = {"loc": ["body", error.pos], "msg": "JSON decode error", "type": "json_invalid"}
+        return json_response({"detail": [problem], "code": "bad_request_body", "hint": _HINT}, 422)
+    return None
+
+
 def _too_large(limit: int) -> Response:
     body = ErrorBody(
         detail=f"The body of this request may have at most {limit} bytes.",
         code="body_too_large",
-        hint="See /docs for what this route takes.",
+        hint=_HINT,
     )
     return json_response(body, 413, {"Connection": "close"})
 

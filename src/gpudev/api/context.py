@@ -60,8 +60,8 @@ class _Door(HTTPBearer):
         admit = application_of(request).admit
         connection = request.scope.get("state", {}).get(CONNECTION)
         if connection is None:
-            return admit.meet(key, await _address(request))
-        return admit.meet(key, await _address(request), connection.claim)
+            return await admit.meet(key, await _address(request))
+        return await admit.meet(key, await _address(request), connection.claim)
 
 
 Visitor = Annotated[

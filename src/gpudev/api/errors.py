@@ -10,6 +10,7 @@ import structlog
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gpudev.api.descriptions import list_wire_types
@@ -117,6 +118,9 @@ def _place(loc: Sequence[str | int]) -> list[str | int]:
 async def _answer_http(request: Request, error: Exception) -> Response:
     if not isinstance(error, HTTPException):
         raise error
+    headers = dict(error.headers or {})
+    if error.status_code == 405:  # noqa: PLR2004 - the status itself
+        headers["Allow"] = ", ".join(sorted(_list_methods(request)))
     hint = "The routes are listed at /docs."
     detail = str(error.detail)
     body = ErrorBody(
@@ -124,7 +128,13 @@ async def _answer_http(request: Request, error: Exception) -> Response:
         code=_CODES_OF_HTTP.get(error.status_code, "http_error"),
         hint=hint,
     )
-    return json_response(body, error.status_code, dict(error.headers or {}))
+    return json_response(body, error.status_code, headers)
+
+
+def _list_methods(request: Request) -> set[str]:
+    """What this path can be asked with. Each method has a route of its own, which knows only itself."""
+    matching = (route for route in request.app.routes if route.matches(request.scope)[0] is not Match.NONE)
+    return {method for route in matching for method in getattr(route, "methods", None) or ()}
 
 
 class ErrorBoundary:

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from gpudev.app.audit_tally import AuditTally
 from gpudev.app.caller import Caller
+from gpudev.app.key_screen import KeyScreen
 from gpudev.app.key_uses import KeyUses
-from gpudev.app.limits import Limiter, origin_of
+from gpudev.app.limits import Limiter
 from gpudev.app.login import Authenticate, hash_key
 from gpudev.domain.audit import AuditAction, AuditEntry, AuditOutcome
 from gpudev.domain.errors import Unauthenticated
@@ -42,15 +43,22 @@ class Admit:
     key_uses: KeyUses
     requests: Limiter
     """For each key."""
-    wrong_keys: Limiter
-    """For each origin. It stops nobody who has a good key, so that one bad neighbour locks no office out."""
+    screen: KeyScreen
     admins: frozenset[str]
     """Identities, as `domain.identity` writes them. A username alone makes nobody an admin."""
     tally: AuditTally
 
-    def meet(self, api_key: str, address: str, claim: Callable[[UserId], None] = _charge_nobody) -> Visitor:
+    async def meet(
+        self, api_key: str, address: str, claim: Callable[[UserId], None] = _charge_nobody
+    ) -> Visitor:
+        try:
+            self.screen.check_form(api_key, address)
+        except Unauthenticated:
+            self.tally.note(_wrong_key(address))
+            raise
         key = ShownKey(hash_key(api_key), self.clock.now())
         self.requests.take(key.key_hash)
+        await self.screen.check(key, address)
         return Visitor(key, address, claim)
 
     async def __call__(self, visitor: Visitor) -> Caller:
@@ -63,8 +71,9 @@ class Admit:
             accepted = self.authenticate.check(user)
         except Unauthenticated:
             self.tally.note(_wrong_key(visitor.address))
-            self.wrong_keys.take(origin_of(visitor.address))
+            self.screen.note_wrong(visitor.key, visitor.address)
             raise
+        self.screen.note_good(visitor.key)
         visitor.claim(accepted.user_id)
         self.key_uses.note(visitor.key.key_hash)
         return Caller(

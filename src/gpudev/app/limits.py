@@ -26,6 +26,12 @@ class Limiter:
         self._message = message
         self._buckets: OrderedDict[Hashable, Bucket] = OrderedDict()
 
+    def is_exhausted(self, key: Hashable) -> bool:
+        """Whether the key has none left now; nothing is taken."""
+        if self._rate.is_unlimited or key not in self._buckets:
+            return False
+        return take(self._buckets[key], self._rate, self._clock.now())[1] > NO_WAIT
+
     def take(self, key: Hashable) -> None:
         """Raises `TooManyRequests` when the key has none left."""
         if self._rate.is_unlimited:

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from gpudev.app.admit import Admit
 from gpudev.app.audit_tally import AuditTally
+from gpudev.app.key_screen import KeyScreen
 from gpudev.app.key_uses import KeyUses
 from gpudev.app.keys import Keys
 from gpudev.app.limits import Limiter
@@ -33,9 +34,11 @@ def make_admit(
         clock=clock,
         key_uses=key_uses,
         requests=Limiter(requests, clock, "This API key asks too often."),
-        wrong_keys=Limiter(wrong_keys, clock, "Too many wrong API keys came from this address."),
         admins=read_admins(settings),
         tally=tally,
+        screen=KeyScreen(
+            authenticate.users, Limiter(wrong_keys, clock, "Too many wrong API keys came from this address.")
+        ),
     )
 
 

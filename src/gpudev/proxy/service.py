@@ -122,7 +122,7 @@ class SshProxy:
             raise Unauthenticated("A tunnel needs an API key.", hint="Use: gpu-dev ssh-proxy ID")
         peer = tunnel.remote_address[0] if tunnel.remote_address else None
         address = find_address(peer, request.headers.get("X-Forwarded-For"), self._trusted)
-        visitor = self._connect.admit.meet(key, address)
+        visitor = await self._connect.admit.meet(key, address)
         destination = await self._connect(visitor, unquote(match[1]), int(rank))
         self._check_room(destination.caller.user_id)
         tunnel.destination = destination

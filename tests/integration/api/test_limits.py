@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from gpudev.app.key_screen import KeyScreen
+from gpudev.app.limits import Limiter
+from gpudev.bootstrap.foundation import SystemClock
+from gpudev.domain.errors import TooManyRequests
+from gpudev.domain.limits import Rate
+from gpudev.ports.users import ShownKey
 from tests.integration.api.conftest import Person, offer_types
 from tests.integration.api.test_access import log_in
 from tests.support.api_server import Answer, ApiServer, running_api
+from tests.support.reservations import open_test_stores
 
 FAILURES = 3
 BURST = 5
@@ -86,3 +94,35 @@ def test_wrong_keys_are_limited_by_address_and_stop_nobody_with_a_good_one(
     assert try_key(99, "192.0.2.10").status == 401
     neighbour = make_person("neighbour")
     assert neighbour.call("GET", "/v1/me", X_Forwarded_For="192.0.2.9").status == 200
+
+
+@pytest.fixture(scope="module")
+def without_database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    """An API whose database never answers: what it answers, it knows by itself."""
+    with running_api(
+        "postgresql://nobody@127.0.0.1:1/none", Path(tmp_path_factory.mktemp("alone"))
+    ) as server:
+        yield server
+
+
+@pytest.mark.parametrize("key", ["short", "with space in it", "k" * 5000, "naïve-key-of-ada", "key.of.ada"])
+def test_what_cannot_be_a_key_is_rejected_without_the_database(without_database: ApiServer, key: str) -> None:
+    answer = without_database.call("GET", "/v1/me", key=key)
+    assert (answer.status, answer.json["code"]) == (401, "unauthenticated")
+    assert without_database.call("GET", "/v1/me", key="key-of-ada").status == 503
+
+
+def test_a_key_that_was_wrong_before_is_limited_without_the_database(module_database: str) -> None:
+    async def guess() -> None:
+        clock, wrong = SystemClock(), ShownKey(b"wrong", datetime.now(UTC))
+        async with open_test_stores(module_database) as stores:
+            screen = KeyScreen(stores.users, Limiter(Rate(0.001, 1), clock, "Too many."))
+            screen.note_wrong(wrong, "192.0.2.20")
+        # The connections to the database are closed by now.
+        with pytest.raises(TooManyRequests):
+            await screen.check(wrong, "192.0.2.20")
+        await screen.check(wrong, "192.0.2.21")
+        screen.note_good(wrong)
+        await screen.check(wrong, "192.0.2.20")
+
+    asyncio.run(guess())

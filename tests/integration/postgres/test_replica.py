@@ -86,7 +86,7 @@ async def world() -> AsyncIterator[World]:
                 admit = make_admit(Settings(), authenticate, make_key_uses(stores, clock), tally, clock)
                 jobs_of = JobsOf(stores.users, stores.audit)
                 list_jobs = ListJobs(stores.reservations, admit, jobs_of, stores.history)
-                visitor = admit.meet(issued.api_key, "here")
+                visitor = await admit.meet(issued.api_key, "here")
                 yield World(primary, replica, stores, list_jobs, visitor, ended)
 
 

@@ -64,6 +64,21 @@ FAILING_ITEMS = Gauge(
     ["chore"],
     multiprocess_mode="livesum",
 )
+AUDIT_FINDINGS = Gauge(
+    "gpu_dev_audit_findings",
+    "What the last verification of the audit log found wrong; 0 is intact.",
+    multiprocess_mode="mostrecent",
+)
+AUDIT_SEALS = Gauge(
+    "gpu_dev_audit_seals",
+    "Number of the last seal of the audit log; it never falls.",
+    multiprocess_mode="mostrecent",
+)
+AUDIT_VERIFIED_TIME = Gauge(
+    "gpu_dev_audit_verified_timestamp_seconds",
+    "When the audit log was last verified.",
+    multiprocess_mode="mostrecent",
+)
 TUNNELS = Gauge("gpu_dev_ssh_tunnels", "Open tunnels of the SSH proxy.", multiprocess_mode="livesum")
 TUNNEL_REQUESTS = Counter("gpu_dev_ssh_tunnel_requests_total", "Requests for a tunnel by answer.", ["status"])
 TUNNEL_ENDS = Counter("gpu_dev_ssh_tunnel_ends_total", "Ends of tunnels by reason.", ["reason"])

@@ -9,6 +9,7 @@ import pytest
 from gpudev.bootstrap.foundation import Stores
 from gpudev.ports.users import User
 from tests.support.local_fixtures import cluster, isolation, key, state_dir
+from tests.support.postgres import as_app
 from tests.support.reservations import open_test_stores
 
 __all__ = ["cluster", "isolation", "key", "state_dir", "stores", "user"]
@@ -16,7 +17,8 @@ __all__ = ["cluster", "isolation", "key", "state_dir", "stores", "user"]
 
 @pytest.fixture
 async def stores(database: str) -> AsyncIterator[Stores]:
-    async with open_test_stores(database) as opened:
+    """As the role that owns nothing, so that every statement is shown to do without more rights."""
+    async with open_test_stores(as_app(database)) as opened:
         yield opened
 
 

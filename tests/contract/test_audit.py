@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import asyncpg
@@ -18,9 +19,10 @@ from gpudev.domain.operations import OperationKind
 from gpudev.domain.reservation import Event, EventKind
 from gpudev.ports.audit import AuditQuery
 from gpudev.ports.users import NewKey, User
-from tests.support.reservations import NOON, make_reservation, submit
+from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
 
 pytestmark = pytest.mark.anyio
+
 
 ENTRY = AuditEntry("ada", AuditAction.SUBMIT, "7f3a91c2", "10.0.0.1", detail='Words with "quotes" and ü.')
 PLENTY = 1000
@@ -28,6 +30,13 @@ ADD_ENTRY = """
 INSERT INTO audit_entries (at, username, action, target, address, outcome, detail)
 VALUES (now() - $1::interval, 'eve', 'submit', '', '', 'done', '')
 """
+
+
+@pytest.fixture
+async def stores(database: str) -> AsyncIterator[Stores]:
+    """As the owner of the tables: nobody else could tamper with the log at all."""
+    async with open_test_stores(database) as opened:
+        yield opened
 
 
 async def write(stores: Stores, count: int) -> None:

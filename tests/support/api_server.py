@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from gpudev.adapters.local.control_plane.state import StateFolder
+from tests.support.postgres import as_app
 from tests.support.zygote import Forked, fork_api
 
 TIMEOUT_SECONDS = 30
@@ -97,7 +98,7 @@ def running_api(
     with socket.create_server(("127.0.0.1", 0), backlog=1024) as listener:
         host, port = listener.getsockname()
         settings = {
-            "GPU_DEV_DATABASE_URL": dsn,
+            "GPU_DEV_DATABASE_URL": as_app(dsn),
             "GPU_DEV_STATE_DIR": str(state_dir),
             "GPU_DEV_FLEET": "test",
             "GPU_DEV_ISOLATION": "none",

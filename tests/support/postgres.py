@@ -17,6 +17,7 @@ import asyncpg
 import pytest
 
 from gpudev.adapters.local.database.embedded_postgres import EmbeddedPostgres, PostgresOptions
+from gpudev.adapters.local.database.postgres_data import APP_ROLE, ROLE
 
 _TEMPLATE = "migrated_template"
 
@@ -62,14 +63,20 @@ def _migrated_template(postgres_server: EmbeddedPostgres) -> str:
 
 async def _make_template(server: EmbeddedPostgres) -> None:
     # Late: tests that need no schema do not depend on its migrations.
+    from gpudev.adapters.postgres.app_role import AppRole  # noqa: PLC0415
     from gpudev.adapters.postgres.migrate import migrate  # noqa: PLC0415
 
     await _execute(server.dsn, f"CREATE DATABASE {_TEMPLATE} TEMPLATE template0")
     connection = await asyncpg.connect(server.dsn_of(_TEMPLATE))
     try:
-        await migrate(connection)
+        await migrate(connection, AppRole(APP_ROLE))
     finally:
         await connection.close()
+
+
+def as_app(dsn: str) -> str:
+    """The address of a database of this server for the role that owns nothing, as the product connects."""
+    return dsn.replace(f"//{ROLE}@", f"//{APP_ROLE}@", 1)
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from websockets.typing import Subprotocol
 
 from gpudev.adapters.local.control_plane.readiness import ENVIRONMENT_NAME, ReadyPipe
 from gpudev.wire.tunnel import SUBPROTOCOL
+from tests.support.postgres import as_app
 
 DEADLINE_SECONDS = 30
 
@@ -41,7 +42,7 @@ def running_proxy(dsn: str, **settings: str) -> Iterator[ProxyProcess]:
         port = probe.getsockname()[1]
     ready = ReadyPipe.open()
     own = {
-        "GPU_DEV_DATABASE_URL": dsn,
+        "GPU_DEV_DATABASE_URL": as_app(dsn),
         "GPU_DEV_SSH_PROXY_PORT": str(port),
         ENVIRONMENT_NAME: str(ready.write_end),
     }

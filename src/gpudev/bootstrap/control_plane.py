@@ -156,6 +156,8 @@ class ControlPlane:
     def _environment(self, listeners: Listeners, metrics: Path) -> dict[str, str]:
         return {
             "GPU_DEV_DATABASE_URL": self._settings.database.url,
+            # Nobody but this process migrates.
+            "GPU_DEV_DATABASE_OWNER_URL": "",
             "GPU_DEV_STATE_DIR": str(self._state.path),
             "GPU_DEV_FLEET": self._settings.local.fleet,
             "GPU_DEV_ISOLATION": self._settings.local.isolation,
@@ -176,7 +178,9 @@ def _complete(
     settings: Settings, options: UpOptions, state: StateFolder, postgres: EmbeddedPostgres | None
 ) -> Settings:
     """Settle what the environment left open: the cluster, the fleet and the database."""
-    database = settings.database.model_copy(update={"url": postgres.dsn}) if postgres else settings.database
+    database = settings.database
+    if postgres:
+        database = database.model_copy(update={"url": postgres.app_dsn, "owner_url": postgres.dsn})
     cluster = settings.cluster.model_copy(update={"kind": options.cluster or settings.cluster.kind})
     settings = replace(settings, database=database, cluster=cluster)
     if uses_kubernetes(settings):

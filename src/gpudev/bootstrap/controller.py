@@ -25,6 +25,7 @@ from gpudev.app.controllers.reservations import ReservationController, Rules
 from gpudev.app.controllers.run import Controllers, Sources
 from gpudev.app.controllers.run_disks import DiskControllers, DiskSources
 from gpudev.app.controllers.sampling import Sampler
+from gpudev.app.controllers.verifying import VerifyAudit
 from gpudev.bootstrap.clusters import Backends, open_backends
 from gpudev.bootstrap.disks import make_listings, stay_in_zone
 from gpudev.bootstrap.foundation import (
@@ -80,10 +81,12 @@ def list_chores(settings: Settings, stores: Stores, cluster: Cluster) -> tuple[C
     sampler = make_sampler(settings, stores, cluster)
     sending = make_sending(settings, stores)
     pruning = Pruning(stores.leftovers, SystemClock())
+    verifying = VerifyAudit(stores.audit, SystemClock())
     return (
         Chore("sampling", sampler.sample, sampler.every.total_seconds()),
         Chore("notifications", sending.send_all),
         Chore("pruning", pruning, PRUNING_EVERY.total_seconds()),
+        Chore("audit", verifying, settings.access.verify_every.total_seconds()),
         Chore("heartbeat", partial(beat, settings, stores), BEAT_EVERY.total_seconds()),
     )
 

@@ -15,6 +15,7 @@ from gpudev.adapters.local.nodes.fleet import Fleet, default_fleet_choice, load_
 from gpudev.adapters.local.processes.linux import die_with_parent
 from gpudev.adapters.postgres.admissions import PostgresAdmissions
 from gpudev.adapters.postgres.api_keys import PostgresApiKeys, PostgresLoginFailures
+from gpudev.adapters.postgres.app_role import AppRole
 from gpudev.adapters.postgres.audit import PostgresAuditLog
 from gpudev.adapters.postgres.dead_letters import PostgresDeadLetters
 from gpudev.adapters.postgres.disk_ledger import PostgresDiskLedger
@@ -131,9 +132,10 @@ def run_migrations() -> tuple[str, ...]:
 
 async def prepare_database(settings: Settings) -> tuple[str, ...]:
     """Bring the schema up to date and the GPU types in line with what is on offer."""
-    connection = await connect(settings.database.dsn)
+    connection = await connect(settings.database.owner_dsn)
+    login = settings.database.app_login
     try:
-        applied = await migrate(connection)
+        applied = await migrate(connection, AppRole(*login) if login else None)
     finally:
         await connection.close()
     async with open_stores(settings) as stores:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Self
 
@@ -73,6 +74,13 @@ class AccessSettings(BaseSettings):
     """Requests with a wrong key from one address, in each process of the API; 0 is without limit."""
     seal_seconds: float = Field(10, validation_alias="GPU_DEV_AUDIT_SEAL_SECONDS", gt=0)
     """How often the audit log is sealed, in seconds."""
+    verify_minutes: float = Field(60, validation_alias="GPU_DEV_AUDIT_VERIFY_MINUTES", gt=0)
+    """How often a controller verifies the whole audit log, in minutes; the metric `gpu_dev_audit_findings`
+    says what came of it."""
+
+    @property
+    def verify_every(self) -> timedelta:
+        return timedelta(minutes=self.verify_minutes)
 
     @property
     def admins(self) -> frozenset[str]:

@@ -6,7 +6,7 @@ import socket
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal
-from urllib.parse import quote
+from urllib.parse import quote, unquote, urlsplit
 
 from pydantic import Field
 from pydantic_settings import BaseSettings
@@ -26,9 +26,16 @@ class DatabaseSettings(BaseSettings):
     port: int = Field(5432, validation_alias="POSTGRES_PORT")
     """Port of the database."""
     user: str = Field("gpudev", validation_alias="POSTGRES_USER")
-    """User to connect as."""
+    """User to connect as. It needs to own nothing: migrations give it the rights that it needs."""
     password: str = Field("", validation_alias="POSTGRES_PASSWORD")
     """Password of that user."""
+    owner_url: str = Field("", validation_alias="GPU_DEV_DATABASE_OWNER_URL")
+    """Address of the same database for migrations, as the owner of the tables. Replaces the two below.
+    Without an owner, the user above is the owner."""
+    owner: str = Field("", validation_alias="POSTGRES_OWNER_USER")
+    """The owner of the tables, as whom migrations connect."""
+    owner_password: str = Field("", validation_alias="POSTGRES_OWNER_PASSWORD")
+    """Password of the owner."""
     name: str = Field("gpudev", validation_alias="POSTGRES_DB")
     """Name of the database."""
     replica_url: str = Field("", validation_alias="GPU_DEV_DATABASE_REPLICA_URL")
@@ -38,9 +45,25 @@ class DatabaseSettings(BaseSettings):
 
     @property
     def dsn(self) -> str:
-        if self.url:
-            return self.url
-        login = f"{quote(self.user)}:{quote(self.password)}" if self.password else quote(self.user)
+        return self.url or self._address(self.user, self.password)
+
+    @property
+    def owner_dsn(self) -> str:
+        """Where migrations connect to."""
+        if self.owner_url or not self.owner:
+            return self.owner_url or self.dsn
+        return self._address(self.owner, self.owner_password)
+
+    @property
+    def app_login(self) -> tuple[str, str] | None:
+        """Name and password of the user who does not own the tables; None if there is no such user."""
+        if self.owner_dsn == self.dsn:
+            return None
+        parts = urlsplit(self.dsn)
+        return unquote(parts.username or self.user), unquote(parts.password or "")
+
+    def _address(self, user: str, password: str) -> str:
+        login = f"{quote(user)}:{quote(password)}" if password else quote(user)
         return f"postgresql://{login}@{self.host}:{self.port}/{quote(self.name)}"
 
 

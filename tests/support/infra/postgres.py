@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -16,7 +17,11 @@ from gpudev.adapters.local.database.postgres_programs import Account, choose_acc
 from tests.support.infra.chart import CHART, Pod, render
 
 SCRIPTS = CHART / "files" / "postgres"
-PASSWORDS = {"POSTGRES_PASSWORD": "correct'horse", "REPLICATION_PASSWORD": "battery"}
+PASSWORDS = {
+    "POSTGRES_PASSWORD": "correct'horse",
+    "APP_PASSWORD": "sta\\ple",
+    "REPLICATION_PASSWORD": "battery",
+}
 _END_SECONDS = 30
 
 
@@ -98,7 +103,10 @@ def prepared_server(pod: Pod, folder: Path, *, primary_port: int, port: int) -> 
     here = {
         "PATH": f"{find_programs()}:{os.defpath}",
         "PGDATA": str(folder / "pgdata"),
-        "CONFIG_DIR": str(SCRIPTS),
+        "CONFIG_DIR": str(_without_tls(folder / "config", account)),
+        # The embedded programs are built without it; that the chart asks for it is tested by what it renders.
+        "TLS_DIR": "",
+        "PGSSLMODE": "disable",
         "SOCKET_DIR": str(folder / "socket"),
         "TMPDIR": str(folder / "tmp"),
         "PORT": str(port),
@@ -127,6 +135,15 @@ def prepared_pair(*settings: str) -> Iterator[tuple[Server, Server]]:
             for kind, own_port in (("primary", port), ("replica", choose_port()))
         )
         yield primary, replica
+
+
+def _without_tls(folder: Path, account: Account) -> Path:
+    """The chart's configuration, but for connections over the network that need no TLS."""
+    shutil.copytree(SCRIPTS, folder)
+    rules = folder / "pg_hba.conf"
+    rules.write_text(rules.read_text().replace("hostssl", "host"))
+    account.own_tree(folder)
+    return folder
 
 
 def _made(folder: Path) -> Path:

@@ -17,6 +17,7 @@ from importlib.resources import files
 
 import asyncpg
 
+from gpudev.adapters.postgres.app_role import AppRole, grant
 from gpudev.domain.errors import Defect
 
 _FILE_NAME = re.compile(r"(\d{4})_(\w+)\.sql")
@@ -68,8 +69,11 @@ def latest_version() -> int:
     return list_migrations()[-1].number
 
 
-async def migrate(connection: asyncpg.Connection) -> tuple[str, ...]:
-    """Bring the database up to date; the names of what was applied now."""
+async def migrate(connection: asyncpg.Connection, app_role: AppRole | None = None) -> tuple[str, ...]:
+    """Bring the database up to date; the names of what was applied now.
+
+    Connect as the owner of the tables. `app_role` may use them afterwards; None: nobody but the owner does.
+    """
     await connection.execute("SELECT pg_advisory_lock($1)", _LOCK)
     try:
         await connection.execute(_TABLE)
@@ -80,6 +84,8 @@ async def migrate(connection: asyncpg.Connection) -> tuple[str, ...]:
         pgmq_sql = await _find_pgmq_sql(connection, fresh)
         for migration in fresh:
             await _apply(connection, migration, pgmq_sql)
+        if app_role is not None:
+            await grant(connection, app_role)
         return tuple(f"{migration.number:04} {migration.name}" for migration in fresh)
     finally:
         await connection.execute("SELECT pg_advisory_unlock($1)", _LOCK)

@@ -25,7 +25,7 @@ import asyncpg
 import structlog
 
 from gpudev.adapters.local.database.child_process import ChildProcess
-from gpudev.adapters.local.database.postgres_data import ROLE, make_data
+from gpudev.adapters.local.database.postgres_data import APP_ROLE, ROLE, make_data
 from gpudev.adapters.local.database.postgres_folder import SOCKET_PORT, PostgresFolder
 from gpudev.adapters.local.database.postgres_programs import (
     ENVIRONMENT,
@@ -103,10 +103,15 @@ class EmbeddedPostgres:
         """The address, over the unix socket; it is the same after every start."""
         return self.dsn_of(_DATABASE)
 
-    def dsn_of(self, database: str) -> str:
+    @property
+    def app_dsn(self) -> str:
+        """The same for the role that owns nothing."""
+        return self.dsn_of(_DATABASE, APP_ROLE)
+
+    def dsn_of(self, database: str, role: str = ROLE) -> str:
         """The address of another database of the same server."""
         socket = {"host": os.fspath(self._folder.socket_folder), "port": self._folder.port}
-        return f"postgresql://{ROLE}@/{quote(database)}?{urlencode(socket, quote_via=quote)}"
+        return f"postgresql://{role}@/{quote(database)}?{urlencode(socket, quote_via=quote)}"
 
     @property
     def pid(self) -> int | None:

@@ -21,6 +21,9 @@ from gpudev.adapters.local.database.postgres_programs import (
 from gpudev.domain.errors import StoreUnavailable
 
 ROLE = "gpudev"
+"""The owner of everything, as whom migrations connect."""
+APP_ROLE = "gpudev_app"
+"""As whom the service connects. Migrations make it."""
 # The same order and the same upper case on every machine, whatever languages are installed there.
 _LOCALE = ("--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8")
 _ACCESS = ("--auth-local=trust", "--auth-host=scram-sha-256")

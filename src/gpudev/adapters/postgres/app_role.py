@@ -1,0 +1,49 @@
+"""The role that the processes of the service connect as: it owns nothing, and only reads and writes rows.
+
+Migrations run as the owner of the tables, and give this role its rights at the end, each time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from importlib.resources import files
+
+import asyncpg
+
+from gpudev.domain.errors import Conflict
+
+_EXISTS = "SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)"
+_CREATE = "SELECT format('CREATE ROLE %I LOGIN', $1::text)"
+_WITH_PASSWORD = "SELECT format('CREATE ROLE %I LOGIN PASSWORD %L', $1::text, $2::text)"  # noqa: S105  # a statement
+_CHOOSE = "SELECT set_config('gpu_dev.app_role', $1, false)"
+
+
+@dataclass(frozen=True, slots=True)
+class AppRole:
+    name: str
+    password: str = field(default="", repr=False)
+    """For a role that does not exist yet and is asked for a password."""
+
+
+async def grant(connection: asyncpg.Connection, role: AppRole) -> None:
+    """Make the role, if it is not there, and let it do what the service does, and nothing else."""
+    if not await connection.fetchval(_EXISTS, role.name):
+        await _create(connection, role)
+    await connection.execute(_CHOOSE, role.name)
+    sql = files(__package__).joinpath("sql", "grants", "app_role.sql").read_text(encoding="utf-8")
+    await connection.execute(sql)
+
+
+async def _create(connection: asyncpg.Connection, role: AppRole) -> None:
+    values = (_WITH_PASSWORD, role.name, role.password) if role.password else (_CREATE, role.name)
+    try:
+        await connection.execute(await connection.fetchval(*values))
+    except (asyncpg.DuplicateObjectError, asyncpg.UniqueViolationError):
+        return  # roles belong to all databases of a server: another one's migration was first
+    except asyncpg.InsufficientPrivilegeError as error:
+        raise Conflict(
+            f"The role {role.name}, as which the service is to connect, does not exist, and the owner of the "
+            "tables may not make it.",
+            hint=f"Let an administrator of the database run: CREATE ROLE {role.name} LOGIN PASSWORD '...'",
+            code="no_app_role",
+        ) from error

@@ -1,0 +1,92 @@
+"""The service connects as a role that owns nothing: what that role may do, and what it may not."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+
+from gpudev.adapters.local.database.postgres_data import APP_ROLE
+from gpudev.adapters.postgres.app_role import AppRole
+from gpudev.adapters.postgres.migrate import migrate
+from gpudev.adapters.postgres.queries import NOUNS, load_queries
+from gpudev.domain.errors import Conflict
+from tests.support.postgres import as_app
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def service(database: str) -> AsyncIterator[asyncpg.Connection]:
+    connection = await asyncpg.connect(as_app(database))
+    try:
+        yield connection
+    finally:
+        await connection.close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE mine (id integer)",
+        "CREATE SCHEMA mine",
+        "CREATE FUNCTION mine() RETURNS integer LANGUAGE sql AS 'SELECT 1'",
+        "CREATE ROLE mine",
+        "CREATE DATABASE mine",
+        "DROP TABLE reservations CASCADE",
+        "ALTER TABLE api_users ADD COLUMN mine text",
+        "ALTER TABLE audit_entries DISABLE TRIGGER ALL",
+        "DROP TRIGGER append_only ON audit_entries",
+        "DROP FUNCTION write_audit(jsonb)",
+        "GRANT gpudev TO gpudev_app",
+        "SET ROLE gpudev",
+        "SET session_replication_role = replica",
+        "TRUNCATE api_keys",
+        "TRUNCATE audit_entries CASCADE",
+        "UPDATE audit_entries SET username = 'innocent'",
+        "DELETE FROM audit_entries",
+        "UPDATE audit_seals SET hash = ''",
+        "DELETE FROM audit_seals",
+        "UPDATE audit_digests SET digest = ''",
+        "DELETE FROM audit_digests",
+        "UPDATE schema_migrations SET checksum = ''",
+        "COPY api_users TO PROGRAM 'true'",
+    ],
+)
+async def test_what_it_may_not_do(service: asyncpg.Connection, statement: str) -> None:
+    with pytest.raises(asyncpg.InsufficientPrivilegeError):
+        await service.execute(statement)
+
+
+async def test_every_statement_of_the_product_is_allowed(service: asyncpg.Connection) -> None:
+    """EXPLAIN checks rights as execution does, without a value."""
+    for noun in NOUNS:
+        for name, query in load_queries(noun).items():
+            try:
+                await service.execute(f"EXPLAIN (GENERIC_PLAN) {query}")
+            except asyncpg.InsufficientPrivilegeError as error:
+                pytest.fail(f"{noun}.{name}: {error}")
+
+
+async def test_it_owns_nothing(service: asyncpg.Connection) -> None:
+    assert await service.fetchval("SELECT current_user") == APP_ROLE
+    owned = await service.fetchval(
+        "SELECT count(*) FROM pg_class WHERE pg_has_role(current_user, relowner, 'MEMBER')"
+    )
+    assert owned == 0
+
+
+async def test_an_owner_who_may_not_make_the_role_says_what_to_do(empty_database: str) -> None:
+    connection = await asyncpg.connect(empty_database)
+    try:
+        await migrate(connection)
+        await connection.execute("DO $$ BEGIN CREATE ROLE plain; EXCEPTION WHEN duplicate_object THEN END $$")
+        await connection.execute("GRANT ALL ON ALL TABLES IN SCHEMA public TO plain")
+        await connection.execute("GRANT CREATE ON SCHEMA public TO plain")
+        await connection.execute("SET ROLE plain")
+        with pytest.raises(Conflict) as caught:
+            await migrate(connection, AppRole("absent"))
+    finally:
+        await connection.close()
+    assert "CREATE ROLE absent LOGIN" in caught.value.hint

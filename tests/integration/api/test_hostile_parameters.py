@@ -45,7 +45,7 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
 @pytest.fixture(scope="module")
 def api_server(module_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     asyncio.run(offer_types(module_database))
-    settings = {"GPU_DEV_ADMINS": "admin", "GPU_DEV_REQUESTS_PER_SECOND": "0"}
+    settings = {"GPU_DEV_ADMINS": "local:admin", "GPU_DEV_REQUESTS_PER_SECOND": "0"}
     with running_api(module_database, Path(tmp_path_factory.mktemp("state")), settings) as server:
         yield server
 

@@ -120,8 +120,8 @@ def test_ctrl_c_ends_the_command_and_gives_back(machine: Machine, project: Path)
     wait_for(lambda: machine.show("stopped")["status"] == "cancelled", "the GPUs to be given back")
 
 
-SAVES = "trap 'echo saved > checkpoint; exit 9' TERM; echo on; while :; do sleep 0.05; done"
-"""A command that writes a checkpoint when it is stopped."""
+SAVES = "exec 2>/dev/null; trap 'echo saved > checkpoint; exit 9' TERM; echo on; while :; do sleep 0.05; done"
+"""A command that writes a checkpoint when it is stopped; Bash would report the end of its `sleep`."""
 SECRETS = (
     ".ssh/id_ed25519",
     "id_rsa",

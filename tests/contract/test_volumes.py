@@ -17,6 +17,7 @@ from gpudev.domain.volume import DiskTags, SnapshotPhase, SnapshotSpec, VolumeSp
 from gpudev.ports.volumes import Volumes
 from tests.contract.volume_rules import DISK, FIRST, TAGS, VolumeRules, make_snapshot, make_volume
 from tests.support.ec2 import ZONES, Ec2, on_calls
+from tests.support.postgres_process import until
 
 pytestmark = pytest.mark.anyio
 
@@ -81,7 +82,8 @@ class TestLocal:
         (folders.volumes / ".making-vol-1-x").mkdir(parents=True)
         async with LocalVolumes(folders, SystemClock(), dict) as volumes:
             assert await volumes.list_volumes() == ()
-        assert list(folders.volumes.iterdir()) == []
+            # Start-up does not wait for it.
+            await until(lambda: list(folders.volumes.iterdir()) == [])
 
     async def test_what_a_server_has_is_not_deleted(self, folders: DiskFolders) -> None:
         held = {VolumeId("vol-1"): "gpu-dev-7f3a91c2"}

@@ -56,7 +56,8 @@ class Forked:
 
     def _send(self, number: signal.Signals) -> None:
         if self.returncode is None:
-            os.kill(self.pid, number)
+            with contextlib.suppress(ProcessLookupError):  # it has ended, and nobody has waited for it yet
+                os.kill(self.pid, number)
 
 
 def fork_api(environment: Mapping[str, str], listener: socket.socket) -> Forked:

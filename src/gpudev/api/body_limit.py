@@ -7,6 +7,7 @@ the server hold an unbounded body. A body is read here as a whole; the applicati
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from types import MappingProxyType
@@ -126,8 +127,8 @@ async def _drain(receive: Receive) -> None:
 def _find_flaw(body: bytes, headers: Iterable[tuple[bytes, bytes]]) -> Response | None:
     """A rejection of what claims to be JSON and is not.
 
-    The parser of the standard library, which the routes use, takes more than JSON: lone surrogates, which no
-    database stores, and numbers that are none.
+    The parser of the standard library, which the routes use, takes more than JSON, such as NaN, and fails on
+    numbers of thousands of digits. A lone surrogate is left to the check of its field, which names the field.
     """
     kind = next((value for name, value in headers if name == b"content-type"), b"").lower()
     if not body or b"json" not in kind:
@@ -135,9 +136,23 @@ def _find_flaw(body: bytes, headers: Iterable[tuple[bytes, bytes]]) -> Response 
     try:
         orjson.loads(body)
     except orjson.JSONDecodeError as error:
+        if _is_json_but_for_surrogates(body):
+            return None
         problem = {"loc": ["body", error.pos], "msg": "JSON decode error", "type": "json_invalid"}
         return json_response({"detail": [problem], "code": "bad_request_body", "hint": _HINT}, 422)
     return None
+
+
+def _is_json_but_for_surrogates(body: bytes) -> bool:
+    try:
+        json.loads(body, parse_constant=_reject_constant)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _reject_constant(name: str) -> None:
+    raise ValueError(name)
 
 
 def _too_large(limit: int) -> Response:

@@ -19,6 +19,7 @@ from gpudev.domain.plans.actions import (
     DeleteServer,
     DiscardPortSlot,
     DriveAdmission,
+    KeepJobOutput,
     ListHome,
     LookAgain,
     Note,
@@ -73,6 +74,12 @@ def _be_warned(machine: Machine, reservation: str) -> None:
     wait_for(lambda: "WARN_EXPIRES_IN_5MIN" in machine.ssh(reservation, "ls").stdout, "the warning")
 
 
+def _run_a_command(machine: Machine, reservation: str) -> None:
+    """As the runner of `submit` does: what it writes goes to this file."""
+    folder = f"submit/{reservation[:8]}/run"
+    assert machine.ssh(reservation, f"mkdir -p {folder} && echo begun > {folder}/output").returncode == 0
+
+
 def _cancel_again(machine: Machine, reservation: str) -> None:
     with machine.client() as client:
         client.cancel(reservation)
@@ -113,6 +120,7 @@ STORIES: dict[type[ReservationAction], Story] = {
     Tell: _WARNED,
     SettleOperations: Story(_reserve, come_back=_cancel_again),
     DriveAdmission: _FORGOTTEN,
+    KeepJobOutput: Story(_reserve, _run_a_command),
     ListHome: Story(_reserve_with_disk, needs_disk=True),
 }
 

@@ -170,6 +170,13 @@ def test_no_volume_may_hold_more_than_the_pod() -> None:
     assert (limits["home"], limits["workspace"]) == ("10Gi", "10Gi")
 
 
+@pytest.mark.parametrize("gpus, storage", [(1, "1Gi"), (50, "40Gi"), (100, "80Gi")])
+def test_the_part_of_a_disk_is_that_of_the_gpus_which_the_node_reports(gpus: int, storage: str) -> None:
+    order = make_order(make_spec(gpus=gpus), node_storage_gib=100, node_slots=100)
+    (container,) = make_pod(order)["spec"]["containers"]
+    assert container["resources"]["requests"]["ephemeral-storage"] == storage
+
+
 def test_where_a_node_does_not_report_its_disk_nothing_is_requested_and_there_is_a_limit() -> None:
     """A request that the scheduler cannot fulfil would keep the pod waiting for ever."""
     (container,) = make_pod(make_order(node_storage_gib=0))["spec"]["containers"]

@@ -26,6 +26,13 @@ def records(tmp_path: Path) -> Records:
     return records
 
 
+def test_where_no_server_was_ever_made_nothing_is_left_over(tmp_path: Path) -> None:
+    """Dev servers that are pods have no folders here."""
+    records = Records(tmp_path / "never")
+    records.sweep()
+    assert records.list_leftovers() == ()
+
+
 def make_record() -> Record:
     gpus = (LocalGpu("simulated-t4-0-0"), LocalGpu("GPU-1", ("/dev/nvidia1",), is_simulated=False))
     return Record(make_spec(FOO="bar"), "uid-1", is_placed=True, gpus=gpus, port=30001, host_key="secret")

@@ -100,6 +100,7 @@ class Maker:
             host_key=host_key.public,
             is_profiling=node is not None and node.is_profiling,
             node_storage_gib=node.storage_gib if node else 0,
+            node_slots=node.slots if node else 0,
             has_user_namespaces=node is not None and node.has_user_namespaces,
             rank=rank,
             incarnation=incarnation,

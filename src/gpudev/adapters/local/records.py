@@ -127,6 +127,8 @@ class Records:
 
     def list_leftovers(self) -> tuple[Path, ...]:
         """The directories of deleted servers, with their workspaces."""
+        if not self._servers.is_dir():
+            return ()
         return tuple(entry for entry in self._servers.iterdir() if entry.name.startswith(_LEAVING))
 
     def sweep(self) -> None:

@@ -57,6 +57,8 @@ class PodOrder:
     is_profiling: bool = False
     node_storage_gib: int = 0
     """Local disk of its node; 0: not known."""
+    node_slots: int = 0
+    """How many its node reports, which may differ from the catalogue's; 0: not known."""
     has_user_namespaces: bool = False
     """Its node can give it users of its own."""
     rank: int = 0
@@ -74,7 +76,9 @@ class PodOrder:
     def storage(self) -> Storage:
         config, gpus = self.config, self.spec.gpus_per_node
         gpu_type = config.catalogue.get(self.spec.gpu_type)
-        share = share_storage(self.node_storage_gib, config.storage_percent, gpu_type, gpus)
+        node_slots = self.node_slots or gpu_type.slots_per_node
+        slots = gpu_type.slots_for(gpus)
+        share = share_storage(self.node_storage_gib, config.storage_percent, slots, node_slots)
         return choose_storage(share, 0 if self.home else config.home_gib, config.workspace_gib)
 
     @property

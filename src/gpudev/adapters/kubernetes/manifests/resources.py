@@ -29,9 +29,9 @@ class Storage:
         return memory_quantity(min(gib, self.limit_gib))
 
 
-def share_storage(node_gib: int, percent: int, gpu_type: GpuType, gpu_count: int) -> int:
-    """The part of a node's disk that goes with so many of its GPUs; 0 if the node does not report it."""
-    part = Fraction(gpu_type.slots_for(gpu_count), gpu_type.slots_per_node)
+def share_storage(node_gib: int, percent: int, slots: int, node_slots: int) -> int:
+    """The part of a node's disk that goes with so many of its slots; 0 if the node reports no disk."""
+    part = min(Fraction(1), Fraction(slots, node_slots))
     return max(1, int(part * node_gib * percent / 100)) if node_gib else 0
 
 

@@ -9,9 +9,11 @@ import pytest
 
 from gpudev.adapters.local.database.postgres_data import APP_ROLE
 from gpudev.adapters.postgres.app_role import AppRole
+from gpudev.adapters.postgres.health import PostgresHealth
 from gpudev.adapters.postgres.migrate import migrate
+from gpudev.adapters.postgres.pool import Database
 from gpudev.adapters.postgres.queries import NOUNS, load_queries
-from gpudev.domain.errors import Conflict
+from gpudev.domain.errors import Conflict, StoreUnavailable
 from tests.support.postgres import as_app
 
 pytestmark = pytest.mark.anyio
@@ -90,3 +92,19 @@ async def test_an_owner_who_may_not_make_the_role_says_what_to_do(empty_database
     finally:
         await connection.close()
     assert "CREATE ROLE absent LOGIN" in caught.value.hint
+
+
+async def test_a_service_that_starts_before_it_has_its_rights_waits_for_them(
+    database: str, empty_database: str
+) -> None:
+    """The role exists already, by the migration of another database of the same server."""
+    connection = await asyncpg.connect(empty_database)
+    async with Database(as_app(empty_database)) as service:
+        try:
+            await migrate(connection)
+            with pytest.raises(StoreUnavailable, match="may not use the schema yet"):
+                await PostgresHealth(service).check()
+            await migrate(connection, AppRole(APP_ROLE))
+            await PostgresHealth(service).check()
+        finally:
+            await connection.close()

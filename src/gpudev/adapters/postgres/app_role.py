@@ -37,7 +37,8 @@ async def grant(connection: asyncpg.Connection, role: AppRole) -> None:
 async def _create(connection: asyncpg.Connection, role: AppRole) -> None:
     values = (_WITH_PASSWORD, role.name, role.password) if role.password else (_CREATE, role.name)
     try:
-        await connection.execute(await connection.fetchval(*values))
+        async with connection.transaction():
+            await connection.execute(await connection.fetchval(*values))
     except (asyncpg.DuplicateObjectError, asyncpg.UniqueViolationError):
         return  # roles belong to all databases of a server: another one's migration was first
     except asyncpg.InsufficientPrivilegeError as error:

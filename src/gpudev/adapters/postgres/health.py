@@ -25,6 +25,9 @@ class PostgresHealth:
             row = await self._database.fetch_row(_SQL["check"])
         except (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError) as error:
             raise StoreUnavailable("The database has no schema yet.", hint=_MIGRATE) from error
+        except asyncpg.InsufficientPrivilegeError as error:
+            words = "The role of the service may not use the schema yet."
+            raise StoreUnavailable(words, hint=_MIGRATE) from error
         if row is None or not row["has_queue"]:
             raise StoreUnavailable("The message queue is missing.", hint=_MIGRATE)
         if row["schema_version"] < latest_version():

@@ -1,7 +1,8 @@
 """Numbered, forward-only migrations, each applied once and remembered with its checksum.
 
 Any number of processes may call `migrate` at once: an advisory lock lets one work while the others wait
-and then find nothing to do. A migration and the note that it was applied are one transaction.
+and then find nothing to do. All migrations of a call, the notes that they were applied and the rights of the
+service's role are one transaction.
 
 A migration may include the SQL of the `pgmq` package, named by its SHA-256. Any other SQL is refused before
 anything is applied, so what is installed is exactly what the migration's checksum stands for.
@@ -82,10 +83,12 @@ async def migrate(connection: asyncpg.Connection, app_role: AppRole | None = Non
         _check_unchanged(applied)
         fresh = [migration for migration in list_migrations() if migration.number not in applied]
         pgmq_sql = await _find_pgmq_sql(connection, fresh)
-        for migration in fresh:
-            await _apply(connection, migration, pgmq_sql)
-        if app_role is not None:
-            await grant(connection, app_role)
+        # Whoever sees the newest version as the role may use all of it: they are one transaction.
+        async with connection.transaction():
+            for migration in fresh:
+                await _apply(connection, migration, pgmq_sql)
+            if app_role is not None:
+                await grant(connection, app_role)
         return tuple(f"{migration.number:04} {migration.name}" for migration in fresh)
     finally:
         await connection.execute("SELECT pg_advisory_unlock($1)", _LOCK)

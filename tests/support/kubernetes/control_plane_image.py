@@ -97,4 +97,6 @@ def _compile(folder: Path) -> None:
 
 def _list_dependencies() -> list[str]:
     project = tomllib.loads((_CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return [*project["dependencies"], *project["optional-dependencies"]["server"]]
+    extras = project["optional-dependencies"]
+    # What only one machine needs has the programs of PostgreSQL in it, and earlier versions import the rest.
+    return [*project["dependencies"], *extras["server"], *extras["local"]]

@@ -23,10 +23,6 @@ imagePullSecrets:
 {{ .Values.postgres.credentialsSecret | default "postgres-credentials" }}
 {{- end }}
 
-{{- define "gpu-dev.appSecret" -}}
-{{ .Values.postgres.appSecret | default "postgres-app" }}
-{{- end }}
-
 {{- define "gpu-dev.replicationSecret" -}}
 {{ .Values.postgres.replicationSecret | default "postgres-replication" }}
 {{- end }}

@@ -34,10 +34,10 @@ env:
 {{- define "gpu-dev.databaseEnvironment" -}}
 - name: POSTGRES_PASSWORD
   valueFrom:
-    secretKeyRef: {name: {{ include "gpu-dev.appSecret" . }}, key: APP_PASSWORD}
+    secretKeyRef: {name: {{ include "gpu-dev.credentialsSecret" . }}, key: POSTGRES_PASSWORD}
 {{- if eq .Values.postgres.writer "primary" }}
 - name: GPU_DEV_DATABASE_REPLICA_URL
-  value: postgresql://gpudev_app:$(POSTGRES_PASSWORD)@postgres-replica:5432/gpudev
+  value: postgresql://gpudev:$(POSTGRES_PASSWORD)@postgres-replica:5432/gpudev
 {{- end }}
 {{- end }}
 

@@ -1,12 +1,8 @@
 -- The roles and the database of a new server. Passwords come from the environment and are seen by nobody.
 \set ON_ERROR_STOP on
 \getenv gpudev_password POSTGRES_PASSWORD
-\getenv app_password APP_PASSWORD
 \getenv replication_password REPLICATION_PASSWORD
 CREATE ROLE gpudev LOGIN PASSWORD :'gpudev_password';
--- As whom the service connects: it owns nothing, and migrations give it its rights.
-CREATE ROLE gpudev_app LOGIN PASSWORD :'app_password';
 CREATE ROLE replicator LOGIN REPLICATION PASSWORD :'replication_password';
 CREATE DATABASE gpudev OWNER gpudev;
 REVOKE ALL ON DATABASE gpudev FROM PUBLIC;
-GRANT CONNECT ON DATABASE gpudev TO gpudev_app;

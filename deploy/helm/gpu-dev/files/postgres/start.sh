@@ -2,9 +2,8 @@
 # Start a PostgreSQL server as `primary` or `replica`. On an empty volume it is made first, in a folder beside its
 # place, so that an interrupted start leaves nothing half made behind.
 #
-# From the environment: PGDATA, CONFIG_DIR, SOCKET_DIR, POSTGRES_PASSWORD, APP_PASSWORD, REPLICATION_PASSWORD,
-# SYNCHRONOUS_STANDBYS (of a primary), PRIMARY_HOST and PRIMARY_PORT (of a replica), PORT, and TLS_DIR, a folder for the
-# certificate; empty, for tests with programs that have no TLS, turns it off, and pg_hba.conf then lets nobody in.
+# From the environment: PGDATA, CONFIG_DIR, SOCKET_DIR, POSTGRES_PASSWORD, REPLICATION_PASSWORD,
+# SYNCHRONOUS_STANDBYS (of a primary), PRIMARY_HOST and PRIMARY_PORT (of a replica), PORT.
 set -eu
 umask 077
 
@@ -44,14 +43,6 @@ if [ ! -s "$PGDATA/PG_VERSION" ]; then
     mv "$new" "$PGDATA"
 fi
 
-# Made at every start and kept in memory: clients ask for TLS, not for a certain certificate.
-tls=off
-if [ -n "${TLS_DIR:-}" ]; then
-    tls=on
-    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 3650 -subj /CN=postgres \
-        -keyout "$TLS_DIR/server.key" -out "$TLS_DIR/server.crt" 2>/dev/null
-fi
-
 # The password of the replica is in its environment alone, not in a file of the volume.
 export PGPASSWORD="$REPLICATION_PASSWORD"
 exec postgres -D "$PGDATA" \
@@ -59,8 +50,5 @@ exec postgres -D "$PGDATA" \
     -c hba_file="$CONFIG_DIR/pg_hba.conf" \
     -c unix_socket_directories="$SOCKET_DIR" \
     -c port="$PORT" \
-    -c ssl="$tls" \
-    -c ssl_cert_file="${TLS_DIR:-}/server.crt" \
-    -c ssl_key_file="${TLS_DIR:-}/server.key" \
     -c synchronous_standby_names="$SYNCHRONOUS_STANDBYS" \
     -c primary_conninfo="$replication application_name=gpu_dev_replica"

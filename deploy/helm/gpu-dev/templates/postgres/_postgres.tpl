@@ -59,14 +59,9 @@ spec:
             - name: POSTGRES_PASSWORD
               valueFrom:
                 secretKeyRef: {name: {{ include "gpu-dev.credentialsSecret" .root }}, key: POSTGRES_PASSWORD}
-            - name: APP_PASSWORD
-              valueFrom:
-                secretKeyRef: {name: {{ include "gpu-dev.appSecret" .root }}, key: APP_PASSWORD}
             - name: REPLICATION_PASSWORD
               valueFrom:
                 secretKeyRef: {name: {{ include "gpu-dev.replicationSecret" .root }}, key: REPLICATION_PASSWORD}
-            - {name: TLS_DIR, value: /var/run/postgresql-tls}
-            - {name: PGSSLMODE, value: require}
           ports:
             - {name: postgres, containerPort: 5432}
           # Whatever signal the image asks for: it does not wait until its clients, who stay, have gone.
@@ -91,7 +86,6 @@ spec:
             - {name: data, mountPath: /var/lib/postgresql/data}
             - {name: config, mountPath: /etc/gpu-dev/postgres, readOnly: true}
             - {name: socket, mountPath: /var/run/postgresql}
-            - {name: tls, mountPath: /var/run/postgresql-tls}
             - {name: shared-memory, mountPath: /dev/shm}
             - {name: tmp, mountPath: /tmp}
       volumes:
@@ -99,8 +93,6 @@ spec:
           configMap: {name: postgres-config}
         - name: socket
           emptyDir: {}
-        - name: tls
-          emptyDir: {medium: Memory, sizeLimit: 1Mi}
         - name: shared-memory
           emptyDir: {medium: Memory, sizeLimit: 1Gi}
         - name: tmp
@@ -159,7 +151,6 @@ spec:
                 - {name: PGPORT, value: "5432"}
                 - {name: PGUSER, value: gpudev}
                 - {name: PGDATABASE, value: gpudev}
-                - {name: PGSSLMODE, value: require}
                 - name: PGPASSWORD
                   valueFrom:
                     secretKeyRef: {name: {{ include "gpu-dev.credentialsSecret" .root }}, key: POSTGRES_PASSWORD}

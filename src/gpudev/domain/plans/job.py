@@ -15,8 +15,13 @@ from gpudev.domain.server import ObservedServer, ServerPhase
 
 
 def find_server_to_ask(seen: Observation) -> ObservedServer | None:
-    """The server whose command is to be looked at: until that has ended, and once more before it goes."""
+    """The server whose command is to be looked at: until that has ended, and once more before it goes.
+
+    A silent cluster is not asked: everything else in the turn, such as warnings, would wait for its timeout.
+    """
     reservation, server = seen.reservation, seen.server
+    if not seen.cluster_answers:
+        return None
     if reservation.status is not Status.ACTIVE or server is None or server.phase is not ServerPhase.READY:
         return None
     is_going = bool(seen.due_operations) or is_expired(reservation, seen.now, seen.policy)

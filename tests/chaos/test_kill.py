@@ -183,7 +183,8 @@ def test_the_controller_may_die_at_every_step(machine: Machine, tmp_path: Path) 
     fault = tmp_path / "fault"
     for point in FAULT_POINTS:
         fault.write_text(point)
-        reservation = machine.reserve("-t", "t4", "-g", "2")
+        # Without a disk: the next one would wait in the queue while the last one is still being released.
+        reservation = machine.reserve("-t", "t4", "-g", "2", "--disk", "none")
         in_use = gpus_in_use(machine)
         assert len(in_use) == 2, point
         machine.run("cancel", reservation, "--yes")

@@ -16,7 +16,8 @@ import pytest
 from gpudev.client.config import Surroundings
 from gpudev.client.credentials import Credentials
 from tests.support.machine import Machine, running_machine
-from tests.support.tls import HOST, Certificates, tls_before
+from tests.support.relay import HOST
+from tests.support.tls import Certificates, tls_before
 
 
 @dataclass(frozen=True, slots=True)

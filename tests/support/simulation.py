@@ -11,6 +11,7 @@ import heapq
 import itertools
 import random
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -25,7 +26,6 @@ from gpudev.domain.names import ReservationId
 from tests.support.reservations import NOON
 from tests.support.simulated_cluster import SimulatedCluster
 
-RETRY = timedelta(seconds=10)
 REFRESH = timedelta(minutes=2)
 
 Happening = Callable[[], Awaitable[ReservationId | None]]
@@ -68,7 +68,6 @@ class Simulation:
     turns: int = 0
     _agenda: list[tuple[datetime, int, Happening]] = field(default_factory=list)
     _order: itertools.count[int] = field(default_factory=itertools.count)
-    _retries: dict[ReservationId, datetime] = field(default_factory=dict)
     _back_at: datetime = NOON
     _refreshed_at: datetime = NOON
 
@@ -96,9 +95,9 @@ class Simulation:
 
     async def _find_next(self) -> datetime | None:
         now = self.clock.time
-        due = await self.stores.reservations.list_due(now, 1000)
+        due = await self.stores.reservations.list_due(now, 1)
         later = await self.stores.reservations.find_next_turn(after=now)
-        work = [self._retries.get(one, now) for one in due] + ([later] if later else [])
+        work = [now] * len(due) + ([later] if later else [])
         if not self.cluster.is_silent and await self.stores.admissions.list_waiting_types():
             work.append(self._refreshed_at + REFRESH)
         happenings = [self._agenda[0][0]] if self._agenda else []
@@ -120,7 +119,7 @@ class Simulation:
         while True:
             await self._admit()
             due = await self.stores.reservations.list_due(now, 1000)
-            todo = list(dict.fromkeys([*todo, *(one for one in due if self._retries.get(one, now) <= now)]))
+            todo = list(dict.fromkeys([*todo, *due]))
             if not todo:
                 return
             for one in todo:
@@ -129,13 +128,8 @@ class Simulation:
 
     async def _turn(self, reservations: ReservationController, one: ReservationId) -> None:
         self.turns += 1
-        self._retries.pop(one, None)
-        try:
+        with suppress(ClusterUnavailable, Stale):  # the database says when it is due again
             await reservations.turn(one)
-        except ClusterUnavailable:
-            self._retries[one] = self.clock.time + RETRY
-        except Stale:
-            self._retries[one] = self.clock.time
 
     async def _admit(self) -> None:
         is_old = self.clock.time >= self._refreshed_at + REFRESH

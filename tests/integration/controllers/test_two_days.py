@@ -193,6 +193,7 @@ def plan_days(days: Days, count: int) -> None:
     "count, seed",
     [
         pytest.param(30, 1, id="30"),
+        pytest.param(60, 2, id="60", marks=pytest.mark.long),
         pytest.param(200, 2, id="200", marks=pytest.mark.long),
     ],
 )

@@ -37,6 +37,7 @@ _FAR_FUTURE = datetime.max.replace(tzinfo=UTC)
 _MAX_DEFECTS = 3
 _MAX_ROUNDS = 10
 _RETRY = timedelta(seconds=2)
+_SILENT_RETRY = timedelta(seconds=10)
 _NAP = timedelta(seconds=0.5)
 _MESSAGES_AT_ONCE = 100
 
@@ -130,19 +131,21 @@ class ReservationController:
         if claim is None:
             return False
         try:
-            await self._take_turn(claim)
+            silence = await self._take_turn(claim)
         except (Unavailable, Stale):
             await self._reservations.postpone(claim, self._clock.now() + _RETRY)
             raise
         except Exception as error:
             await self._note_defect(claim, error)
             raise
+        if silence is not None:
+            raise silence
         return True
 
-    async def _take_turn(self, claim: Claim) -> None:
+    async def _take_turn(self, claim: Claim) -> ClusterUnavailable | None:
         """Rounds of observe, plan and execute, until a plan asks for nothing but patience.
 
-        If the cluster does not answer, the turn decides what it can without it and then fails as unavailable.
+        If the cluster does not answer, the turn decides what it can without it, and returns the silence.
         """
         reservation, operations = claim.reservation, claim.operations
         plan: Plan = ()
@@ -164,12 +167,17 @@ class ReservationController:
             operations = _without_settled(operations, plan)
         if reservation.is_ended:
             self._telling.forget(reservation.id)
-        if silence is not None and not reservation.is_cleaned:
-            raise silence
         next_turn = self._next_turn(reservation, plan)
-        await self._reservations.release(claim, reservation.version, next_turn)
+        if silence is None or next_turn is None:
+            silence = None
+            await self._reservations.release(claim, reservation.version, next_turn)
+        else:
+            # Warnings and ends have their times in the silence, too.
+            next_turn = min(next_turn, self._clock.now() + _SILENT_RETRY)
+            await self._reservations.postpone(claim, next_turn)
         if next_turn and next_turn < self._sleeps_until:
             self._earlier_turn_set.set()
+        return silence
 
     async def _carry_out(self, claim: Claim, reservation: Reservation, plan: Plan) -> Reservation:
         """What comes after a notice that was not heard is not done; the next plan does without it."""

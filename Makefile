@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# Tests start hundreds of processes; without bytecode each compiles the product again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: install up down test test-long test-chaos test-cluster test-infra test-soak lint format bench clean
 

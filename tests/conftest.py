@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 
 import pytest
 
@@ -13,6 +14,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 for _name in ("CI", "NO_COLOR", "GPU_DEV_API_URL", "GPU_DEV_STATE_DIR", "GPU_DEV_DATABASE_URL"):
     os.environ.pop(_name, None)
+# Tests start hundreds of processes; without bytecode each compiles the product again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 pytest_plugins = ["tests.support.postgres", "tests.support.sts", "tests.support.ec2"]
 

@@ -19,6 +19,7 @@ import pytest
 
 from gpudev.adapters.local.cluster import LocalCluster
 from gpudev.adapters.local.cluster_config import LocalClusterConfig
+from gpudev.adapters.local.devserver import launcher
 from gpudev.adapters.local.nodes.fleet import load_fleet
 from gpudev.adapters.local.processes.descendants import find_strays
 from gpudev.adapters.local.processes.identity import holding
@@ -31,11 +32,28 @@ from gpudev.domain.catalogue import MAX_GANG_NODES, Share
 from gpudev.domain.names import NodeName, ReservationId, member_name
 from gpudev.domain.server import ObservedMember, ObservedServer, ServerPhase, ServerSpec, SshAddress
 from gpudev.ports.cluster import Cluster
+from tests.support.zygote import Forked, fork_dev_server_zygote
 
 PATIENCE_SECONDS = 30
 """How long a test waits for what should take a moment, on a machine that may be busy."""
 
 NODE = NodeName("t4-0")
+
+_start_program = launcher._start_program
+
+
+def _start_or_fork(
+    module: str, arguments: list[str], descriptors: tuple[int, ...], log_path: Path
+) -> subprocess.Popen[bytes] | Forked:
+    """Fork zygotes from a process that has their imports: each test has a cluster, each cluster a zygote."""
+    if module != "zygote":
+        return _start_program(module, arguments, descriptors, log_path)
+    environment = {name: os.environ[name] for name in launcher._KEPT_VARIABLES if name in os.environ}
+    with log_path.open("ab") as log:
+        return fork_dev_server_zygote(environment, descriptors[0], log.fileno())
+
+
+launcher._start_program = _start_or_fork
 
 
 @cache

@@ -1,14 +1,16 @@
-"""`python -m tests.support.zygote FD`: has the product imported, and forks a `gpu-dev` for each order.
+"""`python -m tests.support.zygote FD`: has the product imported, and forks a program of it for each order.
 
-A command line takes a tenth of a second of CPU for imports, an API two seconds, and tests start hundreds of
-them. What is forked runs `gpu-dev` from its first line on, as a process with an environment, a folder and
-descriptors of its own.
+A command line takes a tenth of a second of CPU for imports, the zygote of dev servers half a second, an API
+two, and tests start hundreds of them. What is forked runs the program from its first line on, as a process
+with an environment, a folder and descriptors of its own.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import fcntl
+import gc
 import importlib
 import json
 import os
@@ -23,19 +25,21 @@ import threading
 import time
 import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 
 _MOST_BYTES = 1 << 20
 _LISTENER = "GPU_DEV_API_FD"
+_GPU_DEV = "gpudev.cli.main"
+_DEV_SERVER_ZYGOTE = "gpudev.adapters.local.devserver.zygote"
 _starting = threading.Lock()
 _zygotes: list[socket.socket] = []
 
 
 @dataclass(slots=True)
 class Forked:
-    """A `gpu-dev` that runs, or has run."""
+    """A program that runs, or has run; to be used as a `subprocess.Popen`."""
 
     pid: int
     end: socket.socket = field(repr=False)
@@ -47,10 +51,13 @@ class Forked:
     def kill(self) -> None:
         self._send(signal.SIGKILL)
 
-    def wait(self, timeout: float) -> int:
+    def wait(self, timeout: float | None = None) -> int:
         if self.returncode is None:
             self.end.settimeout(timeout)
-            self.returncode = int(self.end.recv(_MOST_BYTES))
+            try:
+                self.returncode = int(self.end.recv(_MOST_BYTES))
+            except TimeoutError:
+                raise subprocess.TimeoutExpired(str(self.pid), timeout or 0) from None
             self.end.close()
         return self.returncode
 
@@ -62,7 +69,15 @@ class Forked:
 
 def fork_api(environment: Mapping[str, str], listener: socket.socket) -> Forked:
     """A process that serves this socket."""
-    return _fork(["gpu-dev", "server", "api"], environment, (0, 1, 2, listener.fileno()))
+    order = _Order(_GPU_DEV, ("gpu-dev", "server", "api"), {**environment, _LISTENER: "3"}, str(Path.cwd()))
+    return _fork(order, (0, 1, 2, listener.fileno()))
+
+
+def fork_dev_server_zygote(environment: Mapping[str, str], orders: int, log: int) -> Forked:
+    """The zygote of a cluster that takes its orders from this descriptor."""
+    with Path(os.devnull).open() as nothing:
+        order = _Order(_DEV_SERVER_ZYGOTE, ("zygote", "3"), dict(environment), "/", is_session=True)
+        return _fork(order, (nothing.fileno(), log, log, orders))
 
 
 def run_gpu_dev(
@@ -74,10 +89,11 @@ def run_gpu_dev(
         tempfile.TemporaryFile("w+") as out,
         tempfile.TemporaryFile("w+") as err,
     ):
-        process = _fork(words, environment, (nothing.fileno(), out.fileno(), err.fileno()))
+        order = _Order(_GPU_DEV, tuple(words), dict(environment), str(Path.cwd()))
+        process = _fork(order, (nothing.fileno(), out.fileno(), err.fileno()))
         try:
             code = process.wait(seconds)
-        except TimeoutError:
+        except subprocess.TimeoutExpired:
             process.kill()
             process.wait(seconds)
             raise subprocess.TimeoutExpired(list(words), seconds, _read(out), _read(err)) from None
@@ -89,14 +105,25 @@ def _read(file: Any) -> str:
     return str(file.read())
 
 
-def _fork(words: Sequence[str], environment: Mapping[str, str], descriptors: Sequence[int]) -> Forked:
+@dataclass(frozen=True, slots=True)
+class _Order:
+    module: str
+    """Its `main` is the program."""
+    words: Sequence[str]
+    environment: dict[str, str]
+    folder: str
+    is_session: bool = False
+    """Whether it gets a session of its own."""
+
+
+def _fork(order: _Order, descriptors: Sequence[int]) -> Forked:
+    """The descriptors are 0, 1, 2 and so on for the program, and it has no others."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with _starting:
         if not _zygotes:
             _zygotes.append(_start_zygote())
     with theirs:
-        order = {"words": list(map(str, words)), "environment": dict(environment), "folder": str(Path.cwd())}
-        socket.send_fds(_zygotes[0], [json.dumps(order).encode()], [theirs.fileno(), *descriptors])
+        socket.send_fds(_zygotes[0], [json.dumps(asdict(order)).encode()], [theirs.fileno(), *descriptors])
     return Forked(int(ours.recv(_MOST_BYTES)), ours)
 
 
@@ -146,6 +173,8 @@ def _import_product() -> None:
             importlib.import_module(entry.name)
     importlib.import_module("gpudev.bootstrap.api")
     importlib.import_module("gpudev.bootstrap.one_machine")
+    importlib.import_module(_DEV_SERVER_ZYGOTE)
+    gc.freeze()
 
 
 def _take_order(orders: socket.socket) -> tuple[int, socket.socket] | None:
@@ -156,9 +185,7 @@ def _take_order(orders: socket.socket) -> tuple[int, socket.socket] | None:
     end, *given = descriptors
     pid = os.fork()
     if pid == 0:
-        orders.close()
-        os.close(end)
-        _become(json.loads(order), given)
+        _become(_Order(**json.loads(order)), given)
     for descriptor in given:
         os.close(descriptor)
     teller = socket.socket(fileno=end)
@@ -173,21 +200,18 @@ def _tell_end(descriptor: int, pid: int, teller: socket.socket) -> None:
         teller.send(str(os.waitstatus_to_exitcode(status)).encode())
 
 
-def _become(order: Mapping[str, Any], descriptors: Sequence[int]) -> NoReturn:
-    from gpudev.cli.main import main as gpu_dev  # noqa: PLC0415 - only the zygote has the product
-
-    for number in range(3):
-        os.dup2(descriptors[number], number)
+def _become(order: _Order, descriptors: Sequence[int]) -> NoReturn:
+    _set_descriptors(descriptors)
     os.environ.clear()
-    os.environ.update(order["environment"])
-    if len(descriptors) > 3:
-        os.environ[_LISTENER] = str(descriptors[3])
+    os.environ.update(order.environment)
     time.tzset()
-    os.chdir(order["folder"])
-    sys.argv = order["words"]
+    os.chdir(order.folder)
+    if order.is_session:
+        os.setsid()
+    sys.argv = list(order.words)
     code: object = 1
     try:
-        gpu_dev()
+        code = sys.modules[order.module].main()
     except SystemExit as end:
         code = end.code
     except BaseException:  # noqa: BLE001 - the process ends here: told as Python tells it
@@ -196,6 +220,14 @@ def _become(order: Mapping[str, Any], descriptors: Sequence[int]) -> NoReturn:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code if isinstance(code, int) else 0 if code is None else 1)
+
+
+def _set_descriptors(given: Sequence[int]) -> None:
+    """Make them 0, 1, 2 and so on, and close all others."""
+    above = max(*given, len(given)) + 1
+    for number, descriptor in enumerate([fcntl.fcntl(one, fcntl.F_DUPFD, above) for one in given]):
+        os.dup2(descriptor, number)
+    os.closerange(len(given), os.sysconf("SC_OPEN_MAX"))
 
 
 if __name__ == "__main__":

@@ -23,8 +23,8 @@ def access(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     """Any cluster, through its API, as somebody who may do everything."""
     kubeconfig = os.environ.get("KUBECONFIG")
     if kubeconfig is None:
-        cluster: Cluster = request.getfixturevalue("cluster")
-        yield cluster.access
+        made: Cluster = request.getfixturevalue("shared_cluster")
+        yield made.access
         return
     kubectl = shutil.which("kubectl")
     ours = find_cluster(Path(kubeconfig))
@@ -37,8 +37,14 @@ def access(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture(scope="session")
-def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+def cluster(shared_cluster: Cluster) -> Cluster:
     """A cluster that the test may treat badly: stop its API server, kill its kubelets, add nodes."""
+    return shared_cluster
+
+
+@pytest.fixture(scope="session")
+def shared_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """The same, under a name that no test replaces: those of a port have a fixture `cluster` of their own."""
     kubeconfig = os.environ.get("KUBECONFIG")
     if kubeconfig is not None:
         ours = find_cluster(Path(kubeconfig))

@@ -99,4 +99,6 @@ def _list_dependencies() -> list[str]:
     project = tomllib.loads((_CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     # What only one machine needs has the programs of PostgreSQL in it, and earlier versions import the rest.
-    return [*project["dependencies"], *extras["server"], *extras["local"]]
+    listed = [*project["dependencies"], *extras["server"], *extras["local"]]
+    # An extra that names another of ours by the project's name: pip would fetch somebody else's project.
+    return [wanted for wanted in listed if not wanted.startswith(f"{project['name']}[")]

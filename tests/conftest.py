@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -17,8 +18,16 @@ for _name in ("CI", "NO_COLOR", "GPU_DEV_API_URL", "GPU_DEV_STATE_DIR", "GPU_DEV
 # Tests start hundreds of processes; without bytecode each compiles the product again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+# Tests and modules live as long as the process, so the collector has nothing to find while they are made.
+gc.disable()
 
 pytest_plugins = ["tests.support.postgres", "tests.support.sts", "tests.support.ec2"]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

@@ -16,7 +16,7 @@ from gpudev.client.credentials import Credentials
 from tests.support.api_server import Answer, ApiServer
 from tests.support.client_0_3 import Client03, Wish
 from tests.support.github import FakeGitHub, running_github
-from tests.support.machine import Machine, running_machine, wait_for
+from tests.support.machine import Machine, on_database, running_machine, wait_for
 
 
 @pytest.fixture(scope="module")
@@ -26,8 +26,9 @@ def github() -> Iterator[FakeGitHub]:
 
 
 @pytest.fixture(scope="module")
-def machine(github: FakeGitHub) -> Iterator[Machine]:
-    with running_machine("--fleet", "test", GPU_DEV_GITHUB_URL=github.url) as running:
+def machine(module_database: str, github: FakeGitHub) -> Iterator[Machine]:
+    settings = {"GPU_DEV_GITHUB_URL": github.url, **on_database(module_database)}
+    with running_machine("--fleet", "test", **settings) as running:
         yield running
 
 

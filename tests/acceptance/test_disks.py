@@ -11,13 +11,14 @@ import pytest
 from gpudev.client.errors import Conflict
 from gpudev.wire.jobs import SubmitRequest
 from tests.support.disk_life import WORDS, check_that_a_file_lives_through_everything, read, write_and_cancel
-from tests.support.machine import Machine, running_machine
+from tests.support.machine import Machine, on_database, running_machine
 from tests.support.reservations import PUBLIC_KEY
 
 
 @pytest.fixture(scope="module")
-def machine() -> Iterator[Machine]:
-    with running_machine("--fleet", "test", GPU_DEV_REQUESTS_PER_SECOND="0") as running:
+def machine(module_database: str) -> Iterator[Machine]:
+    settings = {"GPU_DEV_REQUESTS_PER_SECOND": "0", **on_database(module_database)}
+    with running_machine("--fleet", "test", **settings) as running:
         yield running
 
 

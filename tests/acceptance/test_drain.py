@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from tests.support.machine import Machine, running_machine, wait_for
+from tests.support.machine import Machine, on_database, running_machine, wait_for
 
 
 @pytest.fixture
-def machine() -> Iterator[Machine]:
+def machine(database: str) -> Iterator[Machine]:
     """Two nodes of four GPUs."""
-    with running_machine("--fleet", "test") as running:
+    with running_machine("--fleet", "test", **on_database(database)) as running:
         yield running
 
 

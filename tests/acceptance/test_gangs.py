@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gpudev.adapters.local.records import Records
-from tests.support.machine import Machine, running_machine, wait_for
+from tests.support.machine import Machine, on_database, running_machine, wait_for
 
 FLEET = '[[nodes]]\ntype = "a100"\ncount = 2\ngpus = 2\n'
 GANG = ("-t", "a100", "-g", "4", "--distributed", "-H", "1")
@@ -20,10 +20,10 @@ EVERY_HOST = "for host in $(echo $MULTINODE_HOSTS | tr , ' '); do ssh $host 'ech
 
 
 @pytest.fixture(scope="module")
-def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+def machine(module_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
     fleet = tmp_path_factory.mktemp("fleet") / "fleet.toml"
     fleet.write_text(FLEET)
-    with running_machine("--fleet", str(fleet)) as running:
+    with running_machine("--fleet", str(fleet), **on_database(module_database)) as running:
         yield running
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.machine import Machine, running_machine, wait_for
+from tests.support.machine import Machine, on_database, running_machine, wait_for
 from tests.support.port_taker import PROGRAM, PYTHON_FOLDER, find_free_range, take_ports_command
 
 GPUS = 8
@@ -42,11 +42,12 @@ def read_count(hostile: subprocess.Popen[str], expected: int) -> None:
         pass
 
 
-def test_a_dev_server_that_takes_every_port_stops_nobody_else() -> None:
+def test_a_dev_server_that_takes_every_port_stops_nobody_else(database: str) -> None:
     ports = find_free_range(PORTS)
     settings = {
         "GPU_DEV_SSH_PORTS": f"{ports.start}-{ports.stop - 1}",
         "GPU_DEV_READ_ONLY_PATHS": PYTHON_FOLDER,
+        **on_database(database),
     }
     with running_machine("--fleet", "test", **settings) as machine:
         reservation = machine.reserve("-t", "t4", "--name", "hostile")

@@ -12,7 +12,7 @@ import pytest
 
 import gpudev
 from gpudev.client.session import Client
-from tests.support.machine import Machine, running_machine, wait_for
+from tests.support.machine import Machine, on_database, running_machine, wait_for
 
 PAGE = Path(__file__).parents[2] / "docs" / "howto" / "sdk.md"
 EXAMPLES = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
@@ -20,10 +20,11 @@ FLEET = '[[nodes]]\ntype = "h100"\ncount = 2\ngpus = 4\n'
 
 
 @pytest.fixture(scope="module")
-def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+def machine(module_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
     fleet = tmp_path_factory.mktemp("fleet") / "fleet.toml"
     fleet.write_text(FLEET)
-    with running_machine("--fleet", str(fleet), GPU_DEV_REQUESTS_PER_SECOND="0") as running:
+    settings = {"GPU_DEV_REQUESTS_PER_SECOND": "0", **on_database(module_database)}
+    with running_machine("--fleet", str(fleet), **settings) as running:
         yield running
 
 

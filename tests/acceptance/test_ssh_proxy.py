@@ -12,17 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.machine import Machine, running_machine, wait_for
+from tests.support.machine import Machine, on_database, running_machine, wait_for
 
 NOWHERE = "192.0.2.1"
 """Belongs to nobody: who gets to a server although its address is this one was led there."""
 
 
 @pytest.fixture(scope="module")
-def machine() -> Iterator[Machine]:
+def machine(module_database: str) -> Iterator[Machine]:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = probe.getsockname()[1]
-    with running_machine("--fleet", "test", GPU_DEV_SSH_PROXY_PORT=str(port)) as running:
+    settings = {"GPU_DEV_SSH_PROXY_PORT": str(port), **on_database(module_database)}
+    with running_machine("--fleet", "test", **settings) as running:
         yield running
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.machine import Machine, running_machine, wait_for
+from tests.support.machine import Machine, on_database, running_machine, wait_for
 from tests.support.submitting import submitting
 from tests.support.terminal import DOWN, ENTER, INTERRUPT, open_terminal
 
@@ -21,10 +21,10 @@ GPU_DEV = Path(sys.executable).with_name("gpu-dev")
 
 
 @pytest.fixture(scope="module")
-def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+def machine(module_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
     fleet = tmp_path_factory.mktemp("fleet") / "fleet.toml"
     fleet.write_text(FLEET)
-    with running_machine("--fleet", str(fleet)) as running:
+    with running_machine("--fleet", str(fleet), **on_database(module_database)) as running:
         yield running
 
 

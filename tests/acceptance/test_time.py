@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.machine import Machine, running_machine, wait_for
+from tests.support.machine import Machine, on_database, running_machine, wait_for
 
 SHORTEST_WITH_A_WARNING = "0.0845"
 """Hours: a little more than five minutes, so that the last warning comes seconds after the start."""
@@ -19,8 +19,8 @@ LITTLE_MORE = "0.003"
 
 
 @pytest.fixture(scope="module")
-def started() -> Iterator[Machine]:
-    with running_machine("--fleet", "test") as running:
+def started(module_database: str) -> Iterator[Machine]:
+    with running_machine("--fleet", "test", **on_database(module_database)) as running:
         yield running
 
 

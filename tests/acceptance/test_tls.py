@@ -15,7 +15,7 @@ import pytest
 
 from gpudev.client.config import Surroundings
 from gpudev.client.credentials import Credentials
-from tests.support.machine import Machine, running_machine
+from tests.support.machine import Machine, on_database, running_machine
 from tests.support.relay import HOST
 from tests.support.tls import Certificates, tls_before
 
@@ -34,11 +34,12 @@ class Protected:
 
 
 @pytest.fixture(scope="module")
-def protected(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Protected]:
+def protected(module_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Protected]:
     certificates = Certificates.make(tmp_path_factory.mktemp("certificates"))
     with socket.create_server((HOST, 0)) as probe:
         proxy = probe.getsockname()[1]
-    with running_machine("--fleet", "test", GPU_DEV_SSH_PROXY_PORT=str(proxy)) as plain:
+    settings = {"GPU_DEV_SSH_PROXY_PORT": str(proxy), **on_database(module_database)}
+    with running_machine("--fleet", "test", **settings) as plain:
         address, key = log_in(plain)
         with tls_before(address, certificates) as api_port, tls_before(proxy, certificates) as proxy_port:
             for host in (HOST, "localhost"):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.machine import Machine, running_machine
+from tests.support.machine import Machine, on_database, running_machine
 
 FLEET = '[[nodes]]\ntype = "a100"\ncount = 2\ngpus = 2\n'
 EVERY_HOST = (
@@ -18,11 +18,12 @@ EVERY_HOST = (
 
 
 @pytest.fixture(scope="module")
-def machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+def machine(module_database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
     fleet = tmp_path_factory.mktemp("fleet") / "fleet.toml"
     fleet.write_text(FLEET)
     # No bubblewrap works here, as on a machine that forbids user namespaces.
-    with running_machine("--fleet", str(fleet), GPU_DEV_BUBBLEWRAP="/bin/false") as running:
+    settings = {"GPU_DEV_BUBBLEWRAP": "/bin/false", **on_database(module_database)}
+    with running_machine("--fleet", str(fleet), **settings) as running:
         yield running
 
 

@@ -18,6 +18,7 @@ from typing import Any
 from gpudev.adapters.local.shutdown import stop_all_servers
 from gpudev.client.config import Surroundings
 from gpudev.client.session import Client, connect
+from tests.support.postgres import as_app
 from tests.support.zygote import run_gpu_dev
 
 _GPU_DEV = Path(sys.executable).with_name("gpu-dev")
@@ -109,6 +110,11 @@ class Machine:
         pids = self.control_plane()
         for name in names:
             os.kill(pids[name], signal.SIGKILL)
+
+
+def on_database(dsn: str) -> dict[str, str]:
+    """Settings for a machine on a database of the tests' own server, which saves it one of its own."""
+    return {"GPU_DEV_DATABASE_URL": as_app(dsn), "GPU_DEV_DATABASE_OWNER_URL": dsn}
 
 
 @contextmanager

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +14,7 @@ from websockets.typing import Subprotocol
 from gpudev.adapters.local.control_plane.readiness import ENVIRONMENT_NAME, ReadyPipe
 from gpudev.wire.tunnel import SUBPROTOCOL
 from tests.support.postgres import as_app
+from tests.support.zygote import Forked, fork_gpu_dev
 
 DEADLINE_SECONDS = 30
 
@@ -23,7 +22,7 @@ DEADLINE_SECONDS = 30
 @dataclass(frozen=True, slots=True)
 class ProxyProcess:
     port: int
-    process: subprocess.Popen[bytes]
+    process: Forked
 
     def open(self, reservation: str, key: str, node: str = "0") -> ClientConnection:
         """A tunnel, by a WebSocket client that is not ours. `InvalidStatus` if it is refused."""
@@ -44,13 +43,10 @@ def running_proxy(dsn: str, **settings: str) -> Iterator[ProxyProcess]:
     own = {
         "GPU_DEV_DATABASE_URL": as_app(dsn),
         "GPU_DEV_SSH_PROXY_PORT": str(port),
-        ENVIRONMENT_NAME: str(ready.write_end),
+        ENVIRONMENT_NAME: "3",
     }
-    process = subprocess.Popen(
-        [sys.executable, "-m", "gpudev.cli.main", "server", "ssh-proxy"],
-        env={**os.environ, **own, **settings},
-        pass_fds=(ready.write_end,),
-    )
+    environment = {**os.environ, **own, **settings}
+    process = fork_gpu_dev(("server", "ssh-proxy"), environment, ready.write_end)
     try:
         ready.close_write_end()
         assert ready.read(), "the proxy did not start"

@@ -69,8 +69,13 @@ class Forked:
 
 def fork_api(environment: Mapping[str, str], listener: socket.socket) -> Forked:
     """A process that serves this socket."""
-    order = _Order(_GPU_DEV, ("gpu-dev", "server", "api"), {**environment, _LISTENER: "3"}, str(Path.cwd()))
-    return _fork(order, (0, 1, 2, listener.fileno()))
+    return fork_gpu_dev(("server", "api"), {**environment, _LISTENER: "3"}, listener.fileno())
+
+
+def fork_gpu_dev(words: Sequence[str], environment: Mapping[str, str], *descriptors: int) -> Forked:
+    """One that runs on. It has our standard input and output, and these descriptors as 3, 4 and so on."""
+    order = _Order(_GPU_DEV, ("gpu-dev", *words), dict(environment), str(Path.cwd()))
+    return _fork(order, (0, 1, 2, *descriptors))
 
 
 def fork_dev_server_zygote(environment: Mapping[str, str], orders: int, log: int) -> Forked:
@@ -172,7 +177,9 @@ def _import_product() -> None:
         for entry in pkgutil.iter_modules(importlib.import_module(package).__path__, f"{package}."):
             importlib.import_module(entry.name)
     importlib.import_module("gpudev.bootstrap.api")
+    importlib.import_module("gpudev.bootstrap.jobs")
     importlib.import_module("gpudev.bootstrap.one_machine")
+    importlib.import_module("gpudev.bootstrap.ssh_proxy")
     importlib.import_module(_DEV_SERVER_ZYGOTE)
     gc.freeze()
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import pwd
-import subprocess
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,6 +17,7 @@ from tests.support.aws_login import LOGIN, PUBLIC_NAME, World, log_in, log_in_ra
 from tests.support.fake_api import running_fake_api
 from tests.support.sigv4 import Key, Question, sign
 from tests.support.sts import ACCOUNT, ROLE, Sts
+from tests.support.zygote import run_gpu_dev
 
 
 @pytest.fixture(scope="module")
@@ -213,8 +212,7 @@ def test_a_server_whose_admins_are_usernames_does_not_start(world: World) -> Non
         "GPU_DEV_DATABASE_URL": world.dsn,
         "GPU_DEV_API_PORT": "0",
     }
-    command = [sys.executable, "-m", "gpudev.cli.main", "server", "api"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = run_gpu_dev(("gpu-dev", "server", "api"), environment, 60)
     assert done.returncode != 0
     assert '"boss" in GPU_DEV_ADMINS names no identity' in done.stderr
     assert "Traceback" not in done.stderr
@@ -271,8 +269,7 @@ def test_the_command_line_logs_in_by_the_profile_of_its_name(
     }
 
     def gpu_dev(*arguments: str) -> Any:
-        command = [sys.executable, "-m", "gpudev.cli.main", *arguments, "--json"]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        done = run_gpu_dev(("gpu-dev", *arguments, "--json"), environment, 60)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 

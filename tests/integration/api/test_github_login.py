@@ -5,8 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ from tests.support.github import FakeGitHub
 from tests.support.sigv4 import Key, Question, sign
 from tests.support.ssh_signing import make_ssh_key, ssh_sign
 from tests.support.sts import Sts
+from tests.support.zygote import run_gpu_dev
 
 CHALLENGE = "/v1/auth/github-challenge"
 NAMESPACE = f"gpu-dev@{PUBLIC_NAME}"
@@ -239,8 +238,7 @@ def test_the_command_line_proves_it_by_itself(server: ApiServer, person: Person)
     }
 
     def gpu_dev(*arguments: str) -> tuple[int, Any]:
-        command = [sys.executable, "-m", "gpudev.cli.main", *arguments, "--json"]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        done = run_gpu_dev(("gpu-dev", *arguments, "--json"), environment, 60)
         return done.returncode, json.loads(done.stderr if done.returncode else done.stdout)
 
     code, answer = gpu_dev("whoami")

@@ -6,8 +6,6 @@ import asyncio
 import json
 import os
 import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import asyncpg
@@ -17,6 +15,7 @@ from gpudev.adapters.aws.scaling import AwsScaling
 from gpudev.ports.scaling import ScalingUnavailable
 from tests.support.reservations import open_test_stores
 from tests.support.sts import REGION, Sts, make_client
+from tests.support.zygote import run_gpu_dev
 
 pytestmark = pytest.mark.anyio
 
@@ -54,17 +53,9 @@ def aws(sts: Sts) -> dict[str, str]:
 
 
 def run_job(dsn: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
-    program = Path(sys.executable).with_name("gpu-dev")
     kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     settings = {"GPU_DEV_DATABASE_URL": dsn, "HOSTNAME": "the-job", **environment}
-    return subprocess.run(
-        [program, "server", "availability"],
-        env={**kept, **settings},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    return run_gpu_dev(("gpu-dev", "server", "availability"), {**kept, **settings}, 60)
 
 
 async def read_types(dsn: str) -> dict[str, tuple[int, int, str]]:

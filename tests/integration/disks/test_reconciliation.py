@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -27,6 +25,7 @@ from gpudev.telemetry import DISK_RECONCILIATION
 from tests.support.disk_world import MovableClock
 from tests.support.ec2 import REGION, ZONES, Ec2, on_calls
 from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
+from tests.support.zygote import run_gpu_dev
 
 pytestmark = pytest.mark.anyio
 
@@ -276,9 +275,7 @@ async def test_the_command_of_the_cron_job_reconciles_once(ledger: Ledger) -> No
         "AWS_REGION": REGION,
         "GPU_DEV_DISK_STORAGE": "aws",
     }
-    command = [sys.executable, "-m", "gpudev.cli.main", "server", "availability"]
-    done = await asyncio.to_thread(
-        subprocess.run, command, env=environment, capture_output=True, text=True, timeout=60, check=True
-    )
+    done = await asyncio.to_thread(run_gpu_dev, ("gpu-dev", "server", "availability"), environment, 60)
+    assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1])["created"] == 1
     assert [row["state"] for row in await ledger.list_rows()] == [DiskState.AVAILABLE]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,8 +30,9 @@ def used_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def folder(tmp_path: Path, used_folder: Path) -> Iterator[Path]:
-    """A folder that a server has run in before: copying one takes half the time of making one."""
+    """A folder that a server has run in before: copying one takes an eighth of the CPU of making one."""
     folder = tmp_path / "postgres"
-    shutil.copytree(used_folder, folder)
+    # A third of the CPU of `shutil.copytree`.
+    subprocess.run(["cp", "-r", "--preserve=mode,timestamps", used_folder, folder], check=True)
     yield folder
     shutil.rmtree(folder)

@@ -90,6 +90,11 @@ def test_its_exit_code_is_that_of_the_command(tmp_path: Path) -> None:
     assert read(tmp_path / "report")["code"] == 3
 
 
+def test_a_command_that_ends_at_once_has_an_exit_code_too(tmp_path: Path) -> None:
+    assert [run_tier(tmp_path / "report", "false").returncode for _ in range(5)] == [1] * 5
+    assert len((tmp_path / "report").read_text().splitlines()) == 5
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=str)
 def test_nothing_outlives_a_tier_that_is_interrupted(tmp_path: Path, number: signal.Signals) -> None:
     started = tmp_path / "started"

@@ -32,7 +32,7 @@ from gpudev.domain.catalogue import MAX_GANG_NODES, Share
 from gpudev.domain.names import NodeName, ReservationId, member_name
 from gpudev.domain.server import ObservedMember, ObservedServer, ServerPhase, ServerSpec, SshAddress
 from gpudev.ports.cluster import Cluster
-from tests.support.zygote import Forked, fork_dev_server_zygote
+from tests.support.zygote import Forked, fork_dev_server_zygote, prepare_zygote
 
 PATIENCE_SECONDS = 30
 """How long a test waits for what should take a moment, on a machine that may be busy."""
@@ -112,6 +112,8 @@ def make_spec(
 
 
 def make_config(state_dir: Path, isolation: Isolation, *, fleet: str = "test") -> LocalClusterConfig:
+    # Now, and not within the time that a test gives its first server.
+    prepare_zygote()
     return LocalClusterConfig(state_dir, load_fleet(fleet), isolation, bubblewrap=_find_bubblewrap())
 
 

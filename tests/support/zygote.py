@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 _MOST_BYTES = 1 << 20
+_READY = b"ready"
 _LISTENER = "GPU_DEV_API_FD"
 _GPU_DEV = "gpudev.cli.main"
 _DEV_SERVER_ZYGOTE = "gpudev.adapters.local.devserver.zygote"
@@ -123,13 +124,18 @@ class _Order:
 
 def _fork(order: _Order, descriptors: Sequence[int]) -> Forked:
     """The descriptors are 0, 1, 2 and so on for the program, and it has no others."""
+    prepare_zygote()
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with _starting:
-        if not _zygotes:
-            _zygotes.append(_start_zygote())
     with theirs:
         socket.send_fds(_zygotes[0], [json.dumps(asdict(order)).encode()], [theirs.fileno(), *descriptors])
     return Forked(int(ours.recv(_MOST_BYTES)), ours)
+
+
+def prepare_zygote() -> None:
+    """Return when it can fork. Its imports take seconds, half a minute on a busy machine without bytecode."""
+    with _starting:
+        if not _zygotes:
+            _zygotes.append(_start_zygote())
 
 
 def _start_zygote() -> socket.socket:
@@ -144,12 +150,14 @@ def _start_zygote() -> socket.socket:
         process.wait()
 
     atexit.register(stop)
+    assert ours.recv(len(_READY)) == _READY, "the zygote ended while it started"
     return ours
 
 
 def main() -> None:
     _import_product()
     orders = socket.socket(fileno=int(sys.argv[1]))
+    orders.send(_READY)
     running: dict[int, tuple[int, socket.socket]] = {}
     poll = select.poll()
     poll.register(orders, select.POLLIN)

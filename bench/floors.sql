@@ -21,12 +21,14 @@ WHERE caller.key_hash = $1 AND caller.expires_at > now() AND caller.is_active;
 -- name: submit
 WITH submitted AS (
     INSERT INTO reservations (reservation_id, user_id, name, gpu_type, gpu_count, duration, ssh_public_keys,
-                              created_at, status, last_updated, next_turn_at, event_count)
+                              created_at, status, last_updated, event_count)
     SELECT id, user_id, 'job-' || id, $2::text, $3::integer, $4::float8 * interval '1 hour', $5::text[],
-           now(), 'pending', now(), now(), 1
+           now(), 'pending', now(), 1
     FROM callers caller, gen_random_uuid() id
     WHERE caller.key_hash = $1 AND caller.expires_at > now() AND caller.is_active
     RETURNING reservation_id, gpu_type
+), due AS (
+    INSERT INTO turns (kind, key, asked) SELECT 'reservation', reservation_id, 1 FROM submitted
 ), told AS (
     INSERT INTO reservation_events (reservation_id, number, kind, message, at, elapsed)
     SELECT reservation_id, 1, 'submitted', '', now(), interval '0' FROM submitted

@@ -13,7 +13,7 @@ from typing import Any, get_args
 import asyncpg
 import pytest
 
-from gpudev.app.controllers.execute import snake_case
+from gpudev.app.turns.engine import snake_case
 from gpudev.domain.plans.actions import (
     CreateServer,
     DeleteServer,
@@ -42,7 +42,7 @@ WITH forgotten AS (
     WHERE reservation_id = $1 AND driven_at IS NULL
     RETURNING reservation_id
 )
-SELECT pg_notify('gpu_dev_turn', reservation_id::text) FROM forgotten"""
+SELECT pg_notify('gpu_dev_turn', 'reservation ' || reservation_id) FROM forgotten"""
 """As if admission had not looked at it for six minutes. It may look at it just now: then this comes again."""
 
 

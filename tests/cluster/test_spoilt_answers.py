@@ -59,7 +59,7 @@ async def take_turn(world: World, reservation_id: ReservationId) -> None:
     await world.move_to(world.clock.now() + STEP, await world.stores.reservations.get(reservation_id))
 
     async def is_taken() -> bool:
-        query = "SELECT next_turn_at > $2 FROM reservations WHERE reservation_id = $1"
+        query = "SELECT next_turn_at > $2 FROM turns WHERE key = $1"
         return bool(await world.stores.database.fetch_value(query, reservation_id, world.clock.now()))
 
     await eventually(is_taken, seconds=90)

@@ -141,7 +141,7 @@ async def test_signals_are_heard_once_the_writer_has_committed(stores: Stores, u
     async with stores.admissions.lock("t4") as transaction:
         await transaction.record(placing(asked))
     placed = {await anext(heard), await anext(heard)}
-    assert placed == {Signal(Channel.EVENT, asked.id), Signal(Channel.TURN, asked.id)}
+    assert placed == {Signal(Channel.EVENT, asked.id), Signal(Channel.TURN, f"reservation {asked.id}")}
     await heard.aclose()  # type: ignore[attr-defined]  # it is a generator
 
 

@@ -32,6 +32,7 @@ from gpudev.domain.plans.disk_actions import RecordDisk
 from gpudev.domain.reservation import Event, EventKind, Reservation, place
 from gpudev.domain.volume import ObservedSnapshot, SnapshotPhase
 from gpudev.ports.store import HomeWish
+from gpudev.ports.turns import Kind
 from gpudev.ports.users import User
 from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
 
@@ -65,7 +66,7 @@ async def place_it(stores: Stores, reservation: Reservation, port_slot: str = ""
 async def test_a_new_disk_comes_with_its_operation_and_its_message(stores: Stores, user: User) -> None:
     disk = await add(stores, make_disk(user))
     assert (disk.state, disk.operation_status) == (DiskState.CREATING, "requested")
-    assert [message.disk_id for message in await stores.disk_queue.read(10)] == [disk.id]
+    assert [message.key for message in await stores.disk_queue.read(10)] == [disk.id]
     assert disk.operation_id is not None
     stored = await stores.disks.get_operation(disk.operation_id, user.user_id)
     assert (stored.kind, stored.status) == (DiskOperationKind.CREATE, OperationStatus.REQUESTED)
@@ -112,7 +113,7 @@ async def test_one_process_at_a_time_has_the_lease(stores: Stores, user: User) -
     assert [asked.kind for asked in claim.operations] == [DiskOperationKind.CREATE]
     async with open_test_stores(stores.database.dsn) as others:
         assert await others.disks.claim(disk.id, LEASE) is None
-        await stores.disks.release(claim, disk.version, None)
+        await stores.turns.end(claim.lease, None)
         assert await others.disks.claim(disk.id, LEASE) is not None
 
 
@@ -189,10 +190,10 @@ async def test_who_only_wishes_for_a_disk_does_without(stores: Stores, user: Use
 async def test_the_end_of_a_reservation_makes_its_disk_due(stores: Stores, user: User) -> None:
     reservation = await submit(stores, make_reservation(user), HomeWish("work", DiskId(str(uuid4()))))
     await place_it(stores, reservation)
-    await stores.database.execute("UPDATE disks SET next_turn_at = NULL")
+    await stores.database.execute("UPDATE turns SET next_turn_at = NULL, settled = asked")
     claim = await stores.reservations.claim(reservation.id, LEASE)
     assert claim is not None
     event = Event(EventKind.REQUEUED, "Back.", NOON)
     back = replace(claim.reservation, status="queued", members=(), placed_at=None)
     await stores.reservations.record(claim, Record(claim.reservation, back, event))
-    assert await stores.disks.list_due(NOON, 10) == (reservation.disk_id,)
+    assert await stores.turns.list_due(Kind.DISK, NOON, 10) == (reservation.disk_id,)

@@ -54,7 +54,7 @@ async def test_a_key_that_is_no_good_gets_no_mark(
 
 
 async def test_nothing_is_written_without_another_mark(stores: Stores, user: User, key: ShownKey) -> None:
-    """Also what bumps no version: where a request stands in the line, and whose turn it is."""
+    """Also what bumps no version: where a request stands in the line. Whose turn it is shows nowhere."""
     asked = await submit(stores, make_reservation(user))
     marks = [await read_mark(stores, key)]
     async with stores.admissions.lock("t4") as transaction:
@@ -66,7 +66,7 @@ async def test_nothing_is_written_without_another_mark(stores: Stores, user: Use
     marks.append(await read_mark(stores, key))
     claim = await stores.reservations.claim(asked.id, LEASE)
     assert claim is not None
-    marks.append(await read_mark(stores, key))
+    assert await read_mark(stores, key) == marks[-1]
     await stores.reservations.record(claim, placing(claim.reservation))
     marks.append(await read_mark(stores, key))
     await stores.operations.request(OPERATION, asked, OperationKind.CANCEL, NOON)

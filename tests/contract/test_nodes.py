@@ -17,6 +17,7 @@ from gpudev.domain.plans.actions import Record
 from gpudev.domain.reservation import Event, EventKind, place
 from gpudev.ports.audit import AuditQuery
 from gpudev.ports.nodes import StoredNode
+from gpudev.ports.turns import Kind
 from gpudev.ports.users import User
 from tests.support.active import make_active
 from tests.support.reservations import NOON, make_reservation, submit
@@ -90,8 +91,8 @@ async def test_who_is_there_gets_a_turn_that_sees_it_and_a_turn_in_flight_does_n
     assert flying is not None
     assert flying.drains == ()
     await stores.nodes.drain(DRAIN, LATER, ENTRY)
-    await stores.reservations.release(flying, active.version, LATER + timedelta(hours=1))
-    assert await stores.reservations.list_due(LATER, 10) == (active.id,)
+    await stores.turns.end(flying.lease, LATER + timedelta(hours=1))
+    assert await stores.turns.list_due(Kind.RESERVATION, LATER, 10) == (active.id,)
     claim = await stores.reservations.claim(active.id, timedelta(seconds=30))
     assert claim is not None
     assert claim.drains == (DRAIN,)
@@ -140,8 +141,8 @@ async def test_that_a_node_is_empty_is_noted_once_and_waited_for_until_then(stor
 
 async def test_a_drain_is_called_off_and_that_again_changes_nothing(stores: Stores) -> None:
     await stores.nodes.drain(DRAIN, NOON, ENTRY)
-    assert await stores.nodes.undrain(DRAIN.node, "t4", LATER, ENTRY)
-    assert not await stores.nodes.undrain(DRAIN.node, "t4", LATER, ENTRY)
+    assert await stores.nodes.undrain(DRAIN.node, "t4", ENTRY)
+    assert not await stores.nodes.undrain(DRAIN.node, "t4", ENTRY)
     assert (await find(stores, "t4-0")).state is NodeState.IN_SERVICE
 
 

@@ -20,6 +20,7 @@ from gpudev.domain.reasons import Reason
 from gpudev.domain.reservation import Event, EventKind, Reservation, activate, clean, end, place
 from gpudev.domain.server import Member, SshAddress
 from gpudev.ports.store import Claim, ListQuery
+from gpudev.ports.turns import Kind
 from gpudev.ports.users import User
 from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
 
@@ -53,7 +54,7 @@ async def test_a_submit_leaves_the_row_its_event_and_its_message(stores: Stores,
     (event,) = await stores.reservations.list_events(asked.id, after=0)
     assert (event.number, event.event.kind, event.elapsed) == (1, EventKind.SUBMITTED, timedelta())
     (message,) = await stores.queue.read(10)
-    assert message.reservation_id == asked.id
+    assert message.key == asked.id
 
 
 async def test_a_refused_submit_leaves_neither_row_nor_message(stores: Stores, user: User) -> None:
@@ -103,8 +104,9 @@ async def test_a_late_writer_is_rejected_and_leaves_no_trace(stores: Stores, use
 
 async def test_a_writer_without_the_lease_is_rejected(stores: Stores, user: User, database: str) -> None:
     asked = await submit(stores, make_reservation(user))
-    await claim(stores, asked)
-    stranger = Claim("22222222-2222-4222-8222-222222222222", asked, (), 0)
+    claimed = await claim(stores, asked)
+    lease = replace(claimed.lease, token="22222222-2222-4222-8222-222222222222")
+    stranger = replace(claimed, lease=lease)
     with pytest.raises(Stale):
         await stores.reservations.record(stranger, placing(asked))
 
@@ -115,7 +117,7 @@ async def test_one_process_at_a_time_has_the_lease(stores: Stores, user: User, d
         mine = await claim(stores, asked)
         assert await other_process.reservations.claim(asked.id, LEASE) is None
         assert await stores.reservations.claim(asked.id, LEASE) is not None, "our own lease is no obstacle"
-        await stores.reservations.release(mine, asked.version, None)
+        await stores.turns.end(mine.lease, None)
         assert await other_process.reservations.claim(asked.id, LEASE) is not None
 
 
@@ -130,11 +132,11 @@ async def test_a_successor_takes_over_what_a_dead_controller_held_and_looks_at_e
     stores: Stores, user: User, database: str
 ) -> None:
     held, quiet = [await submit(stores, make_reservation(user)) for _ in range(2)]
-    await stores.reservations.release(await claim(stores, quiet), quiet.version, NOON + timedelta(hours=9))
+    await stores.turns.end((await claim(stores, quiet)).lease, NOON + timedelta(hours=9))
     await claim(stores, held)
     async with open_test_stores(database) as successor:
-        await successor.reservations.take_over(NOON)
-        assert set(await successor.reservations.list_due(NOON, 10)) == {held.id, quiet.id}
+        await successor.turns.take_over(Kind.RESERVATION, NOON)
+        assert set(await successor.turns.list_due(Kind.RESERVATION, NOON, 10)) == {held.id, quiet.id}
         assert await successor.reservations.claim(held.id, LEASE) is not None
 
 
@@ -225,7 +227,7 @@ async def test_a_late_note_is_rejected(stores: Stores, user: User, change: dict[
     asked = await submit(stores, make_reservation(user))
     claimed = await claim(stores, asked)
     if "name" in change:
-        claimed = replace(claimed, token=str(uuid.uuid4()))
+        claimed = replace(claimed, lease=replace(claimed.lease, token=str(uuid.uuid4())))
     with pytest.raises(Stale):
         await stores.reservations.note(
             claimed, replace(asked, detail="Late.", version=change.get("version", 1))
@@ -243,22 +245,22 @@ async def test_an_operation_is_its_owners_alone(stores: Stores, user: User) -> N
 
 async def test_the_next_turn_is_due_at_its_time_and_not_while_leased(stores: Stores, user: User) -> None:
     asked = await submit(stores, make_reservation(user))
-    assert await stores.reservations.list_due(NOON, 10) == (asked.id,)
+    assert await stores.turns.list_due(Kind.RESERVATION, NOON, 10) == (asked.id,)
     claimed = await claim(stores, asked)
-    assert await stores.reservations.list_due(NOON, 10) == ()
+    assert await stores.turns.list_due(Kind.RESERVATION, NOON, 10) == ()
     later = NOON + timedelta(hours=1)
-    await stores.reservations.release(claimed, asked.version, later)
-    assert await stores.reservations.list_due(NOON, 10) == ()
-    assert await stores.reservations.find_next_turn(after=NOON) == later
-    assert await stores.reservations.list_due(later, 10) == (asked.id,)
+    await stores.turns.end(claimed.lease, later)
+    assert await stores.turns.list_due(Kind.RESERVATION, NOON, 10) == ()
+    assert await stores.turns.find_next(Kind.RESERVATION, after=NOON) == later
+    assert await stores.turns.list_due(Kind.RESERVATION, later, 10) == (asked.id,)
 
 
 async def test_a_release_does_not_undo_the_turn_that_a_change_asked_for(stores: Stores, user: User) -> None:
     asked = await submit(stores, make_reservation(user))
     claimed = await claim(stores, asked)
     await stores.operations.request(OPERATION, asked, OperationKind.CANCEL, NOON)
-    await stores.reservations.release(claimed, asked.version, NOON + timedelta(hours=5))
-    assert await stores.reservations.list_due(NOON, 10) == (asked.id,)
+    await stores.turns.end(claimed.lease, NOON + timedelta(hours=5))
+    assert await stores.turns.list_due(Kind.RESERVATION, NOON, 10) == (asked.id,)
 
 
 async def test_a_cleaned_reservation_is_never_due_again(stores: Stores, user: User) -> None:
@@ -266,9 +268,9 @@ async def test_a_cleaned_reservation_is_never_due_again(stores: Stores, user: Us
     claimed = await claim(stores, asked)
     ended = await stores.reservations.record(claimed, cancelling(asked))
     event = Event(EventKind.CLEANED, "Clean.", NOON)
-    cleaned = await stores.reservations.record(claimed, Record(ended, clean(ended, NOON), event))
-    await stores.reservations.release(claimed, cleaned.version, None)
-    assert await stores.reservations.find_next_turn(after=NOON - timedelta(days=1)) is None
+    await stores.reservations.record(claimed, Record(ended, clean(ended, NOON), event))
+    await stores.turns.end(claimed.lease, None)
+    assert await stores.turns.find_next(Kind.RESERVATION, after=NOON - timedelta(days=1)) is None
 
 
 async def test_an_active_reservation_keeps_its_address_and_host_keys(stores: Stores, user: User) -> None:
@@ -313,10 +315,12 @@ async def test_a_gang_keeps_the_node_address_and_host_keys_of_every_member(
 async def test_the_third_defect_buries_reservation_and_message(stores: Stores, user: User) -> None:
     asked = await submit(stores, make_reservation(user))
     claimed = await claim(stores, asked)
-    await stores.reservations.count_defect(claimed, NOON)
+    await stores.turns.end(claimed.lease, NOON, defects=1)
     claimed = await claim(stores, asked)
-    assert claimed.defects == 1
-    await stores.reservations.bury(claimed, end_with_defect(claimed.reservation, NOON))
+    assert claimed.lease.defects == 1
+    (message,) = await stores.queue.read(10)
+    record = end_with_defect(claimed.reservation, NOON)
+    await stores.reservations.bury(claimed, record, "It broke.", [message.message_id])
     stored = await stores.reservations.get(asked.id)
     assert (stored.status, stored.reason) == (Status.FAILED, Reason.INTERNAL_ERROR)
     assert await stores.queue.count() == 0

@@ -31,5 +31,5 @@ async def make_active(
     active = replace(activate(placed_now, members, at), **changes)
     begun = Record(placed_now, active, Event(EventKind.ACTIVE, active.detail, at))
     running = await stores.reservations.record(claim, begun)
-    await stores.reservations.release(claim, running.version, at + timedelta(minutes=5))
+    await stores.turns.end(claim.lease, at + timedelta(minutes=5))
     return running

@@ -60,7 +60,7 @@ class World:
     async def move_to(self, time: datetime, reservation: Reservation) -> None:
         """The clock moves, and the reservation gets its turn: real timers know nothing of this clock."""
         self.clock.time = time
-        await self.stores.database.execute("SELECT pg_notify('gpu_dev_turn', $1)", reservation.id)
+        await self.stores.reservations.wake(reservation.id)
 
     async def kinds(self, reservation: Reservation) -> list[EventKind]:
         return [stored.event.kind for stored in await self.stores.reservations.list_events(reservation.id, 0)]

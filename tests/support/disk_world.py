@@ -21,12 +21,12 @@ from gpudev.adapters.local.disks.folders import DiskFolders
 from gpudev.adapters.local.disks.volumes import LocalVolumes
 from gpudev.app.caller import Caller
 from gpudev.app.controllers.admission import AdmissionController
-from gpudev.app.controllers.disks import DiskController, Surroundings
-from gpudev.app.controllers.execute import Executor
-from gpudev.app.controllers.execute_disk import DiskExecutor
-from gpudev.app.controllers.reservations import ReservationController, Rules
+from gpudev.app.controllers.disk_executor import DiskExecutor
+from gpudev.app.controllers.disks import SAFETY_NET, DiskWork, Surroundings
+from gpudev.app.controllers.reservations import Rules
 from gpudev.app.disks import OwnDisks, new_disk_id
 from gpudev.app.reconcile_disks import ReconcileDisks
+from gpudev.app.turns.engine import Engine, Hands
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.capacity import Node
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
@@ -44,15 +44,18 @@ from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import ObservedMember, ObservedServer, ServerPhase, ServerSpec, SshAddress
 from gpudev.domain.volume import FileListing
 from gpudev.ports.cluster import ClusterChange, Snapshot
+from gpudev.ports.listings import Listings
 from gpudev.ports.store import HomeWish
+from gpudev.ports.turns import Kind
 from gpudev.ports.users import User
 from gpudev.ports.volumes import Volumes
 from tests.support.ec2 import ZONES, Ec2
+from tests.support.engines import AnyEngine, make_reservation_engine
 from tests.support.reservations import NOON, make_reservation, submit
 
 TABLES = (
-    "TRUNCATE reservations, reservation_events, operations, disks, snapshots, disk_operations, disk_events, "
-    "disk_reconciliations, pgmq.q_disk_operations, pgmq.q_gpu_reservations CASCADE"
+    "TRUNCATE turns, reservations, reservation_events, operations, disks, snapshots, disk_operations, "
+    "disk_events, disk_reconciliations, pgmq.q_disk_operations, pgmq.q_gpu_reservations CASCADE"
 )
 Content = frozenset[str]
 
@@ -267,17 +270,18 @@ class DiskWorld:
         rules = Rules(DEFAULT_CATALOGUE, TimePolicy())
         stores, clock = self.stores, self.clock
         volumes: Any = Flaky(self.storage.volumes, self._is_in_trouble)
-        executor = Executor(
-            stores.reservations, stores.operations, stores.admissions, self.cluster, clock, self._fault_point
-        )
-        self.reservations = ReservationController(stores.queue, executor, rules, stores.disks)
+        self.reservations = make_reservation_engine(stores, self.cluster, clock, rules, self._fault_point)
         self.admission = AdmissionController(
             stores.admissions, stores.gpu_types, self.cluster, rules, clock, "test"
         )
-        disk_executor = DiskExecutor(stores.disks, volumes, fault_point=self._fault_point)
-        around = Surroundings(stores.reservations, self.cluster, clock, DiskPolicy())
-        self.disks = DiskController(stores.disk_queue, disk_executor, around)
+        self.disks = self.make_disk_engine(volumes)
         self.reconcile = ReconcileDisks(stores.disk_ledger, volumes, clock, "test")
+
+    def make_disk_engine(self, volumes: Any, listings: Listings | None = None) -> AnyEngine:
+        stores = self.stores
+        around = Surroundings(stores.reservations, self.cluster, self.clock, DiskPolicy())
+        work = DiskWork(DiskExecutor(stores.disks, volumes, listings), around)
+        return Engine(work, Hands(stores.turns, stores.disk_queue, self.clock, self._fault_point))
 
     def _is_in_trouble(self) -> bool:
         return self.trouble()
@@ -300,10 +304,10 @@ class DiskWorld:
         now = self.clock.now()
         for gpu_type in await self.stores.admissions.list_waiting_types():
             await self._turn(self.admission.turn(gpu_type))
-        disks = await self.stores.disks.list_due(now, 100)
+        disks = await self.stores.turns.list_due(Kind.DISK, now, 100)
         for disk_id in disks:
             await self._turn(self.disks.turn(disk_id))
-        reservations = await self.stores.reservations.list_due(now, 100)
+        reservations = await self.stores.turns.list_due(Kind.RESERVATION, now, 100)
         for reservation_id in reservations:
             await self._turn(self.reservations.turn(reservation_id))
         return bool(disks or reservations)
@@ -318,8 +322,8 @@ class DiskWorld:
 
     async def _restart(self) -> None:
         """The next process knows itself to be the only one, as on one machine."""
-        await self.stores.reservations.take_over(self.clock.now())
-        await self.stores.disks.take_over(self.clock.now())
+        await self.stores.turns.take_over(Kind.RESERVATION, self.clock.now())
+        await self.stores.turns.take_over(Kind.DISK, self.clock.now(), within=SAFETY_NET)
         self.start_controllers()
 
     async def submit(self, disk_name: str) -> Reservation:

@@ -16,13 +16,14 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from gpudev.app.controllers.admission import AdmissionController
-from gpudev.app.controllers.execute import Executor
-from gpudev.app.controllers.reservations import ReservationController, Rules
+from gpudev.app.controllers.reservations import Rules
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.domain.errors import ClusterUnavailable, Stale
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.names import ReservationId
+from gpudev.ports.turns import Kind
+from tests.support.engines import AnyEngine, make_reservation_engine
 from tests.support.reservations import NOON
 from tests.support.simulated_cluster import SimulatedCluster
 
@@ -95,8 +96,8 @@ class Simulation:
 
     async def _find_next(self) -> datetime | None:
         now = self.clock.time
-        due = await self.stores.reservations.list_due(now, 1)
-        later = await self.stores.reservations.find_next_turn(after=now)
+        due = await self.stores.turns.list_due(Kind.RESERVATION, now, 1)
+        later = await self.stores.turns.find_next(Kind.RESERVATION, after=now)
         work = [now] * len(due) + ([later] if later else [])
         if not self.cluster.is_silent and await self.stores.admissions.list_waiting_types():
             work.append(self._refreshed_at + REFRESH)
@@ -112,21 +113,21 @@ class Simulation:
                 hinted.append(concerned)
         return hinted
 
-    async def _work(self, reservations: ReservationController, hinted: list[ReservationId]) -> None:
+    async def _work(self, reservations: AnyEngine, hinted: list[ReservationId]) -> None:
         """Everything that is due now, until nothing is."""
         now = self.clock.time
         todo = hinted
         while True:
             await self._admit()
-            due = await self.stores.reservations.list_due(now, 1000)
-            todo = list(dict.fromkeys([*todo, *due]))
+            due = await self.stores.turns.list_due(Kind.RESERVATION, now, 1000)
+            todo = list(dict.fromkeys([*todo, *map(ReservationId, due)]))
             if not todo:
                 return
             for one in todo:
                 await self._turn(reservations, one)
             todo = []
 
-    async def _turn(self, reservations: ReservationController, one: ReservationId) -> None:
+    async def _turn(self, reservations: AnyEngine, one: ReservationId) -> None:
         self.turns += 1
         with suppress(ClusterUnavailable, Stale):  # the database says when it is due again
             await reservations.turn(one)
@@ -145,26 +146,16 @@ class Simulation:
             )
             await controller.turn(gpu_type)
 
-    def _hire(self) -> ReservationController:
+    def _hire(self) -> AnyEngine:
         stores = Stores.on(self.stores.database)  # a token of its own, as every process has
-        executor = Executor(
-            stores.reservations,
-            stores.operations,
-            stores.admissions,
-            self.cluster,
-            self.clock,
-            self._maybe_die,
-        )
         rules = Rules(DEFAULT_CATALOGUE, self.policy)
-        return ReservationController(stores.queue, executor, rules, stores.disks)
+        return make_reservation_engine(stores, self.cluster, self.clock, rules, self._maybe_die)
 
     def _maybe_die(self, _point: str) -> None:
         if self.chance.random() < self.kills_per_action:
             raise Killed
 
-    async def _survive(
-        self, reservations: ReservationController, hinted: list[ReservationId]
-    ) -> ReservationController:
+    async def _survive(self, reservations: AnyEngine, hinted: list[ReservationId]) -> AnyEngine:
         """Work through this moment by as many controllers as it takes; then there may be none for a while."""
         kills = self.kills
         while True:
@@ -173,7 +164,7 @@ class Simulation:
             except Killed:
                 self.kills += 1
                 self.cluster.has_room_changed = True
-                await self.stores.reservations.take_over(self.clock.time)
+                await self.stores.turns.take_over(Kind.RESERVATION, self.clock.time)
                 reservations = self._hire()
             else:
                 break
@@ -181,5 +172,5 @@ class Simulation:
         if away:
             self._back_at = self.clock.time + away
             self.downtimes.append(Downtime(self.clock.time, self._back_at))
-            await self.stores.reservations.take_over(self._back_at)
+            await self.stores.turns.take_over(Kind.RESERVATION, self._back_at)
         return reservations

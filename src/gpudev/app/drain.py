@@ -37,7 +37,7 @@ class DrainNodes:
     async def undrain(self, caller: Caller, name: str) -> tuple[StoredNode, str]:
         found = await self._get(name)
         entry = caller.entry(AuditAction.UNDRAIN_NODE, found.name)
-        was_drained = await self.nodes.undrain(found.name, found.gpu_type, self.clock.now(), entry)
+        was_drained = await self.nodes.undrain(found.name, found.gpu_type, entry)
         if not was_drained:
             return found, f"Node {found.name} was not drained."
         if not found.is_present:

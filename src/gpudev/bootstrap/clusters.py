@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from gpudev.adapters.local.cgroups import open_cgroups
 from gpudev.adapters.local.logs import LocalLogs
 from gpudev.adapters.local.ssh_port import DEFAULT_PORTS, PortRange
+from gpudev.app.controllers.disks import SAFETY_NET
 from gpudev.bootstrap.disks import open_volumes
 from gpudev.bootstrap.foundation import (
     Stores,
@@ -23,6 +24,7 @@ from gpudev.bootstrap.sandboxing import read_sandboxing
 from gpudev.domain.errors import Invalid
 from gpudev.ports.cluster import Cluster
 from gpudev.ports.logs import ServerLogs
+from gpudev.ports.turns import Kind
 from gpudev.ports.volumes import Volumes
 from gpudev.settings import Settings
 
@@ -86,8 +88,9 @@ async def _open_local(settings: Settings, stores: Stores) -> AsyncIterator[Clust
     )
     async with LocalCluster(config) as cluster:
         # The cluster's lock makes this the only controller, so no lease can be anybody's.
-        await stores.reservations.take_over(SystemClock().now())
-        await stores.disks.take_over(SystemClock().now())
+        now = SystemClock().now()
+        await stores.turns.take_over(Kind.RESERVATION, now)
+        await stores.turns.take_over(Kind.DISK, now, within=SAFETY_NET)
         yield cluster
 
 

@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
@@ -14,18 +15,18 @@ import uvloop
 from gpudev.adapters.local.control_plane.readiness import tell_ready
 from gpudev.adapters.webhook.notifier import WebhookNotifier
 from gpudev.app.controllers.admission import AdmissionController
-from gpudev.app.controllers.chores import Chore, working
-from gpudev.app.controllers.disks import DiskController, Surroundings
-from gpudev.app.controllers.execute import Executor, FaultPoint, no_fault
-from gpudev.app.controllers.execute_disk import DiskExecutor
+from gpudev.app.controllers.disk_executor import DiskExecutor
+from gpudev.app.controllers.disks import DiskWork, Surroundings
 from gpudev.app.controllers.notifying import SendNotifications
 from gpudev.app.controllers.pruning import EVERY as PRUNING_EVERY
 from gpudev.app.controllers.pruning import Pruning
-from gpudev.app.controllers.reservations import ReservationController, Rules
-from gpudev.app.controllers.run import Controllers, Sources
-from gpudev.app.controllers.run_disks import DiskControllers, DiskSources
+from gpudev.app.controllers.reservation_executor import ReservationExecutor
+from gpudev.app.controllers.reservations import ReservationWork, Rules
+from gpudev.app.controllers.run import Controllers, Engines, Sources
 from gpudev.app.controllers.sampling import Sampler
 from gpudev.app.controllers.verifying import VerifyAudit
+from gpudev.app.turns.chores import Chore, working
+from gpudev.app.turns.engine import Engine, FaultPoint, Hands, no_fault
 from gpudev.bootstrap.clusters import Backends, open_backends
 from gpudev.bootstrap.disks import make_listings, stay_in_zone
 from gpudev.bootstrap.foundation import (
@@ -50,6 +51,9 @@ from gpudev.ports.cluster import Cluster
 from gpudev.settings import Settings
 
 _DATABASE_RETRY_SECONDS = 0.02
+_RESERVATIONS_AT_ONCE = 16
+_DISKS_AT_ONCE = 8
+_RECONCILIATION = timedelta(minutes=5)
 
 
 def run_controller() -> None:
@@ -108,30 +112,40 @@ def make_controllers(
         lease=settings.time.lease,
         sharing=read_sharing(settings),
     )
-    executor = make_executor(settings, stores, cluster, clock)
     admission = AdmissionController(
         stores.admissions, stores.gpu_types, cluster, rules, clock, settings.process.hostname
     )
     offered = tuple(offered_catalogue(settings).by_name)
     sources = Sources(stores.reservations, stores.admissions, stores.signals, cluster, clock, offered)
-    reservations = ReservationController(stores.queue, executor, rules, stores.disks)
-    disks = make_disk_controller(settings, stores, backends, clock)
-    disk_controllers = DiskControllers(
-        disks,
-        DiskSources(stores.disks, stores.signals, clock),
-        make_own_reconciliation(settings, stores, backends.volumes),
-    )
-    return Controllers(reservations, admission, sources, disk_controllers), admission
-
-
-def make_disk_controller(
-    settings: Settings, stores: Stores, backends: Backends, clock: Clock
-) -> DiskController:
     fault_point = make_fault_point(settings.process.fault_file)
-    executor = DiskExecutor(stores.disks, backends.volumes, make_listings(settings), fault_point)
+    reservations = ReservationWork(make_executor(stores, cluster, clock), rules, stores.disks)
+    disks = make_disk_work(settings, stores, backends, clock)
+    engines: Engines = {
+        reservations.kind: Engine(
+            reservations,
+            Hands(stores.turns, stores.queue, clock, fault_point),
+            concurrency=_RESERVATIONS_AT_ONCE,
+        ),
+        disks.kind: Engine(
+            disks, Hands(stores.turns, stores.disk_queue, clock, fault_point), concurrency=_DISKS_AT_ONCE
+        ),
+    }
+    chores = list_disk_chores(settings, stores, backends)
+    return Controllers(engines, admission, sources, chores), admission
+
+
+def make_disk_work(settings: Settings, stores: Stores, backends: Backends, clock: Clock) -> DiskWork:
+    executor = DiskExecutor(stores.disks, backends.volumes, make_listings(settings))
     lease = settings.time.lease * 2
     around = Surroundings(stores.reservations, backends.cluster, clock, DiskPolicy(), lease)
-    return DiskController(stores.disk_queue, executor, around)
+    return DiskWork(executor, around)
+
+
+def list_disk_chores(settings: Settings, stores: Stores, backends: Backends) -> tuple[Chore, ...]:
+    """Where no CronJob reconciles disks with the storage, it is done here."""
+    reconcile = make_own_reconciliation(settings, stores, backends.volumes)
+    every = _RECONCILIATION.total_seconds()
+    return (Chore("disk_reconciliation", reconcile, every, begins_after=every),) if reconcile else ()
 
 
 def make_sampler(settings: Settings, stores: Stores, cluster: Cluster) -> Sampler:
@@ -145,15 +159,13 @@ def make_sending(settings: Settings, stores: Stores) -> SendNotifications:
     return SendNotifications(stores.notifications, notifier)
 
 
-def make_executor(settings: Settings, stores: Stores, cluster: Cluster, clock: Clock) -> Executor:
-    fault_point = make_fault_point(settings.process.fault_file)
-    return Executor(
+def make_executor(stores: Stores, cluster: Cluster, clock: Clock) -> ReservationExecutor:
+    return ReservationExecutor(
         stores.reservations,
         stores.operations,
         stores.admissions,
         cluster,
         clock,
-        fault_point,
         stores.disks,
         stores.job_outputs,
     )

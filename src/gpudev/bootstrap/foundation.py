@@ -8,7 +8,7 @@ import signal
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from gpudev.adapters.local.control_plane.state import StateFolder
 from gpudev.adapters.local.nodes.fleet import Fleet, default_fleet_choice, load_fleet
@@ -33,11 +33,12 @@ from gpudev.adapters.postgres.migrate import migrate
 from gpudev.adapters.postgres.nodes import PostgresNodes
 from gpudev.adapters.postgres.notifications import PostgresNotifications
 from gpudev.adapters.postgres.operations import PostgresOperations
-from gpudev.adapters.postgres.pgmq import PgmqDiskQueue, PgmqQueue
+from gpudev.adapters.postgres.pgmq import PgmqQueue
 from gpudev.adapters.postgres.pool import Database, connect
 from gpudev.adapters.postgres.reports import PostgresReports
 from gpudev.adapters.postgres.reservations import PostgresReservations
 from gpudev.adapters.postgres.signals import PostgresSignals
+from gpudev.adapters.postgres.turns import PostgresTurns
 from gpudev.adapters.postgres.usages import PostgresUsages
 from gpudev.adapters.postgres.users import PostgresUsers
 from gpudev.bootstrap.gpu_types_file import read_catalogue
@@ -48,10 +49,12 @@ from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.idle import IdlePolicy
 from gpudev.domain.schedule.grid import Grid
 from gpudev.domain.sharing import SharingPolicy, with_default_quota
+from gpudev.ports.turns import Kind
 from gpudev.settings import Settings
 from gpudev.telemetry import configure_logging
 
 _REPLICA_SECONDS = 2.0
+_DISK_MESSAGES_HIDDEN_FOR = timedelta(seconds=60)
 
 
 class SystemClock:
@@ -78,7 +81,8 @@ class Stores:
     leftovers: PostgresLeftovers
     queue: PgmqQueue
     disks: PostgresDisks
-    disk_queue: PgmqDiskQueue
+    disk_queue: PgmqQueue
+    turns: PostgresTurns
     disk_ledger: PostgresDiskLedger
     job_outputs: PostgresJobOutputs
     signals: PostgresSignals
@@ -109,9 +113,10 @@ class Stores:
             login_failures=PostgresLoginFailures(database),
             audit=PostgresAuditLog(database),
             leftovers=PostgresLeftovers(database),
-            queue=PgmqQueue(database),
+            queue=PgmqQueue(database, Kind.RESERVATION),
             disks=PostgresDisks(database),
-            disk_queue=PgmqDiskQueue(database),
+            disk_queue=PgmqQueue(database, Kind.DISK, _DISK_MESSAGES_HIDDEN_FOR),
+            turns=PostgresTurns(database),
             job_outputs=PostgresJobOutputs(database),
             disk_ledger=PostgresDiskLedger(database),
             signals=PostgresSignals(database.dsn),

@@ -11,8 +11,9 @@ from gpudev.adapters.aws.scaling import AwsScaling
 from gpudev.app.availability import RefreshAvailability
 from gpudev.app.controllers.admission import AdmissionController
 from gpudev.app.controllers.once import Outcome, RunDue
-from gpudev.app.controllers.reservations import ReservationController, Rules
-from gpudev.bootstrap.controller import make_executor, read_known_catalogue
+from gpudev.app.controllers.reservations import ReservationWork, Rules
+from gpudev.app.turns.engine import Engine, Hands
+from gpudev.bootstrap.controller import make_executor, make_fault_point, read_known_catalogue
 from gpudev.bootstrap.foundation import (
     Stores,
     SystemClock,
@@ -81,6 +82,8 @@ async def _expire(settings: Settings) -> Counter[Outcome]:
     async with open_stores(settings) as stores:
         await stores.health.check()
         rules = Rules(await read_known_catalogue(settings, stores), make_policy(settings))
-        executor = make_executor(settings, stores, AbsentCluster(), clock)
-        controller = ReservationController(stores.queue, executor, rules, stores.disks)
-        return await RunDue(stores.reservations, controller, clock)()
+        work = ReservationWork(make_executor(stores, AbsentCluster(), clock), rules, stores.disks)
+        engine = Engine(
+            work, Hands(stores.turns, stores.queue, clock, make_fault_point(settings.process.fault_file))
+        )
+        return await RunDue(stores.turns, engine, clock)()

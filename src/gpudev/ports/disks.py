@@ -16,17 +16,17 @@ from gpudev.domain.names import OperationId, UserId
 from gpudev.domain.operations import OperationStatus
 from gpudev.domain.plans.disk_actions import RecordDisk
 from gpudev.domain.volume import FileListing
+from gpudev.ports.turns import Lease
 
 
 @dataclass(frozen=True, slots=True)
 class DiskClaim:
-    """The right to take the turn of one disk until the lease runs out, and what was read with it."""
+    """A disk that is leased for one turn, and what was read with it."""
 
-    token: str
+    lease: Lease
     disk: Disk
     operations: tuple[DiskOperation, ...]
     wanted_snapshots: frozenset[SnapshotId]
-    defects: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +61,6 @@ class StoredDiskOperation:
     finished_at: datetime | None
     is_deleted: bool
     delete_date: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
-class DiskMessage:
-    message_id: int
-    disk_id: DiskId
-    tries: int = 1
-    """How often it was read, this time included."""
 
 
 class Disks(Protocol):
@@ -111,25 +103,11 @@ class Disks(Protocol):
         """
         ...
 
-    async def release(self, claim: DiskClaim, version: int, next_turn_at: datetime | None) -> None:
-        """End the lease of a turn that went well. The next is set only if the row is still at `version`."""
+    async def bury(
+        self, claim: DiskClaim, record: RecordDisk, error: str = "", message_ids: Sequence[int] = ()
+    ) -> None:
+        """Fail the operations that our code fails on, send a dead letter for them, and end the lease."""
         ...
-
-    async def postpone(self, claim: DiskClaim, next_turn_at: datetime) -> None: ...
-
-    async def count_defect(self, claim: DiskClaim, next_turn_at: datetime) -> None: ...
-
-    async def bury(self, claim: DiskClaim, record: RecordDisk, error: str = "") -> None:
-        """Fail the operations on which our code fails, and put their messages with the dead letters."""
-        ...
-
-    async def take_over(self, now: datetime) -> None:
-        """For the start of a controller that knows itself to be the only one."""
-        ...
-
-    async def list_due(self, now: datetime, limit: int) -> tuple[DiskId, ...]: ...
-
-    async def find_next_turn(self, after: datetime) -> datetime | None: ...
 
     async def list_stuck(self) -> tuple[Disk, ...]:
         """Everybody's that have a problem."""
@@ -160,17 +138,3 @@ class Disks(Protocol):
     async def get_operation(self, operation_id: OperationId, user_id: UserId | None) -> StoredDiskOperation:
         """One of this user's, or anybody's where no user is given."""
         ...
-
-
-class DiskQueue(Protocol):
-    """Durable messages that say "look at this disk"."""
-
-    async def read(self, limit: int) -> tuple[DiskMessage, ...]:
-        """What is not a message of ours is put with the dead letters instead."""
-        ...
-
-    async def bury(self, message_ids: Sequence[int], error: str) -> None:
-        """Put these with the dead letters. Idempotent."""
-        ...
-
-    async def archive(self, message_ids: Sequence[int]) -> None: ...

@@ -64,6 +64,6 @@ class Nodes(Protocol):
         """
         ...
 
-    async def undrain(self, node: NodeName, gpu_type: str, now: datetime, audit: AuditEntry) -> bool:
+    async def undrain(self, node: NodeName, gpu_type: str, audit: AuditEntry) -> bool:
         """The reverse; False if it was not drained. Its audit entry is written either way."""
         ...

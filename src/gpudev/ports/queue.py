@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from gpudev.domain.names import ReservationId
-
 
 class Channel(StrEnum):
     """What a signal is about; the payload names the one to look at."""
@@ -16,11 +14,9 @@ class Channel(StrEnum):
     MESSAGES = "gpu_dev_messages"
     """A message was sent; the payload is the queue's name."""
     TURN = "gpu_dev_turn"
-    """A reservation wants its turn; the payload is its id."""
+    """An item wants its turn; the payload is its kind and its key."""
     ADMISSION = "gpu_dev_admission"
     """A GPU type wants an admission pass; the payload is its name."""
-    DISK = "gpu_dev_disk"
-    """A disk wants its turn; the payload is its id."""
     EVENT = "gpu_dev_event"
     """An event was appended; the payload is the reservation's id."""
     KEYS = "gpu_dev_keys"
@@ -36,13 +32,17 @@ class Signal:
 @dataclass(frozen=True, slots=True)
 class Message:
     message_id: int
-    reservation_id: ReservationId
+    key: str
+    """Of the item to look at."""
     tries: int = 1
     """How often it was read, this time included."""
 
 
 class MessageQueue(Protocol):
-    """Durable messages. One that was read stays hidden for a while and comes back unless it is archived."""
+    """Durable messages about items of one kind.
+
+    One that was read stays hidden for a while and comes back unless it is archived.
+    """
 
     async def read(self, limit: int) -> tuple[Message, ...]:
         """What is not a message of ours is put with the dead letters instead."""

@@ -1,4 +1,4 @@
-"""All state: users, keys, reservations with their events and operations, and the GPU types.
+"""Reservations with their events and operations, admission, and the GPU types.
 
 Every method is one transaction and raises `StoreUnavailable` when the database does not answer.
 """
@@ -33,6 +33,7 @@ from gpudev.domain.queueing import QueuePlace
 from gpudev.domain.quota import NO_LIMIT, Quota
 from gpudev.domain.reservation import Event, Reservation
 from gpudev.domain.scaling import TypeCapacity
+from gpudev.ports.turns import Lease
 from gpudev.ports.users import ShownKey, User
 
 
@@ -58,12 +59,11 @@ class StoredOperation:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The right to take the turn of one reservation until the lease runs out, and what was read with it."""
+    """A reservation that is leased for one turn, and what was read with it."""
 
-    token: str
+    lease: Lease
     reservation: Reservation
     operations: tuple[Operation, ...]
-    defects: int
     drains: tuple[Drain, ...] = ()
     """Those of its nodes."""
 
@@ -212,40 +212,14 @@ class Reservations(Protocol):
         """
         ...
 
-    async def release(self, claim: Claim, version: int, next_turn_at: datetime | None) -> None:
-        """End the lease of a turn that went well. The next is set only if the row is still at `version`."""
-        ...
-
-    async def postpone(self, claim: Claim, next_turn_at: datetime) -> None:
-        """End the lease of a turn that could not be taken, and forget nothing of the turns before."""
-        ...
-
-    async def count_defect(self, claim: Claim, next_turn_at: datetime) -> None:
-        """End the lease of a turn that failed by an error of ours, and remember that it did."""
-        ...
-
-    async def bury(self, claim: Claim, record: Record, error: str = "") -> None:
-        """Fail a reservation on which our code fails, and put its messages with the dead letters."""
-        ...
-
-    async def take_over(self, now: datetime) -> None:
-        """For the start of a controller that knows itself to be the only one.
-
-        No lease is anybody's, and every reservation that is not cleaned up wants a look: nobody knows
-        what happened to the servers in the meantime.
-        """
-        ...
-
-    async def list_due(self, now: datetime, limit: int) -> tuple[ReservationId, ...]:
-        """Reservations whose turn has come and that nobody has leased."""
+    async def bury(
+        self, claim: Claim, record: Record, error: str = "", message_ids: Sequence[int] = ()
+    ) -> None:
+        """Fail a reservation that our code fails on, send a dead letter for it, and end the lease."""
         ...
 
     async def list_unfinished(self, ids: Collection[ReservationId]) -> frozenset[ReservationId]:
         """Those of them that there are and that are not cleaned up."""
-        ...
-
-    async def find_next_turn(self, after: datetime) -> datetime | None:
-        """When the next turn comes, later than `after`; a leased one comes when its lease runs out."""
         ...
 
     async def list_active(self) -> tuple[Reservation, ...]:

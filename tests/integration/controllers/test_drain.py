@@ -9,8 +9,7 @@ from structlog.testing import capture_logs
 
 from gpudev.app.caller import Caller
 from gpudev.app.controllers.admission import AdmissionController
-from gpudev.app.controllers.execute import Executor
-from gpudev.app.controllers.reservations import ReservationController, Rules
+from gpudev.app.controllers.reservations import Rules
 from gpudev.app.drain import DrainNodes
 from gpudev.app.extend import Extend, ExtensionRequest
 from gpudev.app.preview import Preview
@@ -26,6 +25,8 @@ from gpudev.domain.operations import OperationKind
 from gpudev.domain.reasons import Reason
 from gpudev.domain.reservation import EventKind, Reservation
 from gpudev.ports.store import StoredEvent
+from gpudev.ports.turns import Kind
+from tests.support.engines import make_reservation_engine
 from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
 from tests.support.simulated_cluster import SimulatedCluster
 from tests.support.simulation import MovableClock
@@ -48,10 +49,7 @@ class World:
         self.admission = AdmissionController(
             stores.admissions, stores.gpu_types, self.cluster, rules, self.clock, "test"
         )
-        executor = Executor(
-            stores.reservations, stores.operations, stores.admissions, self.cluster, self.clock
-        )
-        self.controller = ReservationController(stores.queue, executor, rules, stores.disks)
+        self.controller = make_reservation_engine(stores, self.cluster, self.clock, rules)
         self.drains = DrainNodes(stores.nodes, stores.audit, self.clock)
         preview = Preview(stores.forecasts, DEFAULT_CATALOGUE, POLICY, self.clock)
         self.extend = Extend(stores.operations, POLICY, self.clock, preview, stores.nodes)
@@ -67,8 +65,8 @@ class World:
         for _ in range(3):
             await self.admission.turn("t4")
             for _ in range(2):
-                for one in await self.stores.reservations.list_due(self.clock.time, 100):
-                    await self.controller.turn(one)
+                for key in await self.stores.turns.list_due(Kind.RESERVATION, self.clock.time, 100):
+                    await self.controller.turn(key)
                 for one in self.cluster.servers:
                     self.cluster.become_ready(one)
                     await self.controller.turn(one)

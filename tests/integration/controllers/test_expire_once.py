@@ -27,13 +27,17 @@ _SEED = """
 INSERT INTO reservations (
     reservation_id, user_id, name, gpu_type, gpu_count, duration, created_at, status, reason, node_name,
     node_ip, node_port, placed_at, launched_at, expires_at, reservation_ended, cleaned_at,
-    last_updated, next_turn_at, event_count)
+    last_updated, event_count)
 SELECT (lpad(to_hex($1::bigint + n), 8, '0') || '-0000-4000-8000-000000000000')::uuid, $3, 'run-' || ($1 + n),
        't4', 1, interval '2 hours', now() - interval '3 hours', $4, $5, 'gone', '127.0.0.1', 1,
        now() - interval '3 hours', now() - interval '3 hours', now() + $6::interval,
-       CASE WHEN $4 = 'expired' THEN now() END, CASE WHEN $4 = 'expired' THEN now() END, now(),
-       now() + $7::interval, 1
+       CASE WHEN $4 = 'expired' THEN now() END, CASE WHEN $4 = 'expired' THEN now() END, now(), 1
 FROM generate_series(1, $2::integer) AS n
+"""
+_TURNS = """
+INSERT INTO turns (kind, key, next_turn_at)
+SELECT 'reservation', reservation_id, now() + $1::interval FROM reservations
+ON CONFLICT (kind, key) DO NOTHING
 """
 _EVENTS = """
 INSERT INTO reservation_events (reservation_id, number, kind, message, at, elapsed)
@@ -56,7 +60,8 @@ class Fleet:
     async def add(self, count: int, status: str, *, ends_in: str, turn_in: str | None) -> None:
         reason = "time_is_up" if status == "expired" else None
         ends, turn = _interval(ends_in), _interval(turn_in) if turn_in else None
-        await self.connection.execute(_SEED, self._count, count, self._user_id, status, reason, ends, turn)
+        await self.connection.execute(_SEED, self._count, count, self._user_id, status, reason, ends)
+        await self.connection.execute(_TURNS, turn)
         self._count += count
 
     async def settle(self) -> None:
@@ -142,7 +147,7 @@ async def test_one_that_is_killed_is_finished_by_the_next(fleet: Fleet) -> None:
     job.kill()
     await asyncio.to_thread(job.communicate)
     # Its leases run out by themselves, in half a minute.
-    await fleet.connection.execute("UPDATE reservations SET lease_token = NULL, lease_until = NULL")
+    await fleet.connection.execute("UPDATE turns SET lease_token = NULL, lease_until = NULL")
     await finish(start_job(fleet.dsn))
     assert await fleet.end_state() == DONE
 

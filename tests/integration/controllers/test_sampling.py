@@ -6,8 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from gpudev.app.controllers.execute import Executor
-from gpudev.app.controllers.reservations import ReservationController, Rules
+from gpudev.app.controllers.reservations import Rules
 from gpudev.app.controllers.sampling import Sampler
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
@@ -21,6 +20,7 @@ from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import ObservedMember, ObservedServer, ServerPhase
 from gpudev.faults import Faults
 from tests.support.active import make_active
+from tests.support.engines import make_reservation_engine
 from tests.support.reservations import NOON, open_test_stores
 from tests.support.simulated_cluster import SimulatedCluster
 from tests.support.simulation import MovableClock
@@ -40,12 +40,8 @@ class World:
         self.sampler = Sampler(
             stores.reservations, stores.usages, self.cluster, POLICY, self.clock, MINUTE, Faults(0.0)
         )
-        executor = Executor(
-            stores.reservations, stores.operations, stores.admissions, self.cluster, self.clock
-        )
-        self.controller = ReservationController(
-            stores.queue, executor, Rules(DEFAULT_CATALOGUE, TimePolicy(), POLICY), stores.disks
-        )
+        rules = Rules(DEFAULT_CATALOGUE, TimePolicy(), POLICY)
+        self.controller = make_reservation_engine(stores, self.cluster, self.clock, rules)
 
     async def start(self) -> Reservation:
         user = await self.stores.users.upsert("ada")

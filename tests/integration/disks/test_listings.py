@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from gpudev.adapters.aws.listings import S3Listings
-from gpudev.app.controllers.execute_disk import DiskExecutor
 from gpudev.app.disks import OwnDisks
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.disk import DiskId, SnapshotId
@@ -60,7 +59,7 @@ async def test_the_files_of_the_newest_snapshot_are_listed(
     clock = MovableClock()
     caller = make_caller(await stores.users.upsert("ada"))
     world = DiskWorld(stores, LocalStorage(tmp_path, clock), caller, clock)
-    world.disks._executor = DiskExecutor(stores.disks, world.storage.volumes, listings)
+    world.disks = world.make_disk_engine(world.storage.volumes, listings)
     reservation = await world.submit("work")
     await world.drive()
     await world.write(reservation.id)

@@ -50,7 +50,7 @@ class Ledger:
         disk = Disk(DiskId(str(uuid4())), user.user_id, "ada", name, 20, NOON)
         operation = DiskOperation(OperationId(str(uuid4())), DiskOperationKind.CREATE, NOON)
         await self.stores.disks.create(disk, operation)
-        values = {"state": "available", "next_turn_at": None} | columns
+        values = {"state": "available"} | columns
         for column, value in values.items():
             await self.stores.database.execute(
                 f"UPDATE disks SET {column} = $2 WHERE disk_id = $1",  # noqa: S608 - columns of ours

@@ -7,14 +7,11 @@ from datetime import timedelta
 
 import pytest
 
-from gpudev.app.controllers.disks import DiskController, Surroundings
-from gpudev.app.controllers.execute_disk import DiskExecutor
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.disk import Disk, DiskEventKind, DiskState
 from gpudev.domain.errors import Defect
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.operations import OperationStatus
-from gpudev.domain.plans.disk_observation import DiskPolicy
 from gpudev.domain.reasons import Reason
 from gpudev.domain.reservation import Reservation
 from tests.support.disk_world import DiskWorld, Ec2Storage, MovableClock, make_caller
@@ -191,9 +188,7 @@ async def test_three_defects_end_the_operation_and_leave_the_disk(world: DiskWor
         async def find(self, *_: object) -> object:
             raise Defect("Nonsense.")
 
-    broken = DiskExecutor(world.stores.disks, Broken())  # type: ignore[arg-type]  # that is the point
-    around = Surroundings(world.stores.reservations, world.cluster, world.clock, DiskPolicy())
-    controller = DiskController(world.stores.disk_queue, broken, around)
+    controller = world.make_disk_engine(Broken())
     disk = await world.stores.disks.find(world.caller.user_id, "work")
     assert disk is not None
     for _ in range(3):

@@ -7,7 +7,7 @@ import itertools
 
 import pytest
 
-from gpudev.app.controllers.loop import Loop
+from gpudev.app.turns.loop import Loop
 
 pytestmark = pytest.mark.anyio
 

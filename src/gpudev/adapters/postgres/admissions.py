@@ -103,10 +103,8 @@ class _Transaction:
     async def _place_with_disk(self, record: Record) -> None:
         """The place and the disk, both or neither."""
         version = await write_record(self._connection, record, None)
-        after, now = record.after, record.event.at
-        if version is None or not await self._connection.fetchval(
-            _SQL["take_disk"], after.disk_id, after.id, now
-        ):
+        after = record.after
+        if version is None or not await self._connection.fetchval(_SQL["take_disk"], after.disk_id, after.id):
             raise Stale(f"Reservation {after.id8} or its disk was changed by somebody else.")
 
     async def set_queue_places(self, places: Sequence[QueuePlace], now: datetime) -> None:

@@ -122,6 +122,7 @@ async def _sync(connection: Connection, change: SyncDisk, now: datetime) -> bool
         after.last_snapshot_at,
         now,
         "Brought in line with the storage.",
+        change.before.state is not after.state,
     )
     if synced is not None and change.snapshots is not None:
         await keep_snapshots(connection, after.id, change.snapshots, now)

@@ -20,6 +20,7 @@ from gpudev.domain.names import OperationId, ReservationId, UserId
 from gpudev.domain.operations import OperationStatus
 from gpudev.domain.plans.disk_actions import RecordDisk
 from gpudev.ports.disks import DiskClaim, StoredContent, StoredDiskOperation, StoredSnapshot
+from gpudev.ports.turns import Lease
 
 _AS_IT_IS = (
     "username",
@@ -62,7 +63,7 @@ def _id(value: object, kind: Any) -> Any:
     return None if value is None else kind(str(value))
 
 
-def claim_from(row: Row, token: str) -> DiskClaim:
+def claim_from(row: Row, lease: Lease) -> DiskClaim:
     columns = zip(
         row["operation_ids"],
         row["operation_kinds"],
@@ -71,14 +72,13 @@ def claim_from(row: Row, token: str) -> DiskClaim:
         strict=True,
     )
     return DiskClaim(
-        token=token,
+        lease=lease,
         disk=disk_from(row),
         operations=tuple(
             DiskOperation(OperationId(str(id_)), DiskOperationKind(kind), at, size)
             for id_, kind, at, size in columns
         ),
         wanted_snapshots=frozenset(map(SnapshotId, row["wanted_snapshots"])),
-        defects=row["defects"],
     )
 
 

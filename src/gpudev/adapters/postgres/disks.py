@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -10,7 +9,6 @@ from datetime import datetime, timedelta
 import asyncpg
 
 from gpudev.adapters.postgres.audit import audit_rows
-from gpudev.adapters.postgres.dead_letters import show_error
 from gpudev.adapters.postgres.disk_rows import (
     claim_from,
     content_from,
@@ -22,6 +20,7 @@ from gpudev.adapters.postgres.disk_rows import (
 )
 from gpudev.adapters.postgres.pool import Connection, Database
 from gpudev.adapters.postgres.queries import load_queries
+from gpudev.adapters.postgres.turns import Burial, Leasing, bury
 from gpudev.domain.audit import AuditEntry
 from gpudev.domain.disk import Disk, DiskEvent, DiskId, DiskOperation, SnapshotId
 from gpudev.domain.errors import Conflict, NotFound, Stale
@@ -29,6 +28,7 @@ from gpudev.domain.names import OperationId, UserId
 from gpudev.domain.plans.disk_actions import RecordDisk
 from gpudev.domain.volume import FileListing, ObservedSnapshot
 from gpudev.ports.disks import DiskClaim, StoredContent, StoredDiskOperation, StoredSnapshot
+from gpudev.ports.turns import Kind
 
 _SQL = load_queries("disks")
 
@@ -36,8 +36,7 @@ _SQL = load_queries("disks")
 class PostgresDisks:
     def __init__(self, database: Database) -> None:
         self._database = database
-        # One token a process: what this process leased before its last word was lost, it may lease again.
-        self._token = str(uuid.uuid4())
+        self._leasing = Leasing(Kind.DISK)
 
     async def find(self, user_id: UserId, name: str, *, is_deleted: bool = False) -> Disk | None:
         row = await self._database.fetch_row(_SQL["find"], user_id, name, is_deleted)
@@ -79,38 +78,19 @@ class PostgresDisks:
             await _request(connection, copy.id, operation, audit)
 
     async def claim(self, disk_id: DiskId, lease: timedelta) -> DiskClaim | None:
-        row = await self._database.fetch_row(_SQL["claim"], disk_id, self._token, lease)
-        return claim_from(row, self._token) if row else None
+        row = await self._database.fetch_row(_SQL["claim"], *self._leasing.claim_values(disk_id, lease))
+        return claim_from(row, self._leasing.lease_from(disk_id, row)) if row else None
 
     async def record(self, claim: DiskClaim, record: RecordDisk) -> Disk:
         async with self._database.transaction() as connection:
-            return await _write(connection, record, claim.token)
+            return await _write(connection, record, claim.lease.token)
 
-    async def release(self, claim: DiskClaim, version: int, next_turn_at: datetime | None) -> None:
-        await self._database.execute(_SQL["release"], claim.disk.id, claim.token, version, next_turn_at)
-
-    async def postpone(self, claim: DiskClaim, next_turn_at: datetime) -> None:
-        await self._database.execute(_SQL["postpone"], claim.disk.id, claim.token, next_turn_at)
-
-    async def count_defect(self, claim: DiskClaim, next_turn_at: datetime) -> None:
-        await self._database.execute(_SQL["count_defect"], claim.disk.id, claim.token, next_turn_at)
-
-    async def bury(self, claim: DiskClaim, record: RecordDisk, error: str = "") -> None:
+    async def bury(
+        self, claim: DiskClaim, record: RecordDisk, error: str = "", message_ids: Sequence[int] = ()
+    ) -> None:
         async with self._database.transaction() as connection:
-            after = await _write(connection, record, claim.token)
-            await connection.execute(_SQL["put_with_dead_letters"], after.id, show_error(error))
-            await connection.execute(_SQL["release"], after.id, claim.token, after.version, None)
-
-    async def take_over(self, now: datetime) -> None:
-        await self._database.execute(_SQL["take_over"], now)
-
-    async def list_due(self, now: datetime, limit: int) -> tuple[DiskId, ...]:
-        rows = await self._database.fetch(_SQL["list_due"], now, limit)
-        return tuple(DiskId(str(row["disk_id"])) for row in rows)
-
-    async def find_next_turn(self, after: datetime) -> datetime | None:
-        next_turn: datetime | None = await self._database.fetch_value(_SQL["find_next_turn"], after)
-        return next_turn
+            await _write(connection, record, claim.lease.token)
+            await bury(connection, claim.lease, Burial(error, message_ids))
 
     async def list_stuck(self) -> tuple[Disk, ...]:
         return tuple(map(disk_from, await self._database.fetch(_SQL["list_stuck"])))
@@ -191,7 +171,7 @@ async def keep_snapshots(
     )
     await connection.execute(_SQL["forget_snapshots"], disk_id, ids, now)
     if ids:
-        await connection.execute(_SQL["give_to_copies"], disk_id, ids[0], now)
+        await connection.execute(_SQL["give_to_copies"], disk_id, ids[0])
 
 
 async def _request(

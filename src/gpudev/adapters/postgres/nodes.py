@@ -44,15 +44,15 @@ class PostgresNodes:
             )
             await connection.execute(_AUDIT["write"], audit_rows([audit]))
             if is_news:
-                await _wake(connection, drain.node, drain.gpu_type, now)
+                await _wake(connection, drain.node, drain.gpu_type)
 
-    async def undrain(self, node: NodeName, gpu_type: str, now: datetime, audit: AuditEntry) -> bool:
+    async def undrain(self, node: NodeName, gpu_type: str, audit: AuditEntry) -> bool:
         async with self._database.transaction() as connection:
             await connection.execute(_ADMISSIONS["lock"], gpu_type)
             was_drained = bool(await connection.fetchval(_SQL["undrain"], node))
             await connection.execute(_AUDIT["write"], audit_rows([audit]))
             if was_drained:
-                await _wake(connection, node, gpu_type, now)
+                await _wake(connection, node, gpu_type)
         return was_drained
 
 
@@ -79,9 +79,9 @@ async def write_emptied(
     return tuple(NodeName(row["node_name"]) for row in rows)
 
 
-async def _wake(connection: Connection, node: NodeName, gpu_type: str, now: datetime) -> None:
+async def _wake(connection: Connection, node: NodeName, gpu_type: str) -> None:
     """Everybody who is there, and admission: what was kept for those who wait is to be planned anew."""
-    await connection.execute(_SQL["wake_holders"], node, now)
+    await connection.execute(_SQL["wake_holders"], node)
     await connection.execute(_ADMISSIONS["wake"], gpu_type)
 
 

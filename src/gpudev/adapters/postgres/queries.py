@@ -1,7 +1,7 @@
 """Named SQL queries from the files in `sql/`.
 
 A file is a noun; each query starts with a line `-- name: the_name` and ends before the comment or name
-line of the next. Nothing else in the system holds SQL.
+line of the next. A line `-- include: noun.name` stands for that query. Nothing else in the system holds SQL.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from importlib.resources import files
 from types import MappingProxyType
 
 _NAME_LINE = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+_INCLUDE_LINE = re.compile(r"^ *-- include: (\w+)\.(\w+)$", re.MULTILINE)
 _TRAILING_COMMENT = re.compile(r"(\n--[^\n]*)+\s*$")
 
 NOUNS = (
@@ -21,7 +22,6 @@ NOUNS = (
     "audit",
     "dead_letters",
     "disk_ledger",
-    "disk_queue",
     "disks",
     "forecasts",
     "github_bindings",
@@ -38,6 +38,7 @@ NOUNS = (
     "queue",
     "reports",
     "reservations",
+    "turns",
     "usages",
     "users",
 )
@@ -45,7 +46,8 @@ NOUNS = (
 
 @cache
 def load_queries(noun: str) -> Mapping[str, str]:
-    return parse_queries(files(__package__).joinpath("sql", f"{noun}.sql").read_text(encoding="utf-8"))
+    text = files(__package__).joinpath("sql", f"{noun}.sql").read_text(encoding="utf-8")
+    return parse_queries(_INCLUDE_LINE.sub(lambda found: load_queries(found[1])[found[2]].rstrip(";"), text))
 
 
 def parse_queries(text: str) -> Mapping[str, str]:

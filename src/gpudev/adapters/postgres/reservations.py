@@ -10,7 +10,6 @@ from datetime import datetime, timedelta
 import asyncpg
 
 from gpudev.adapters.postgres.audit import audit_rows
-from gpudev.adapters.postgres.dead_letters import show_error
 from gpudev.adapters.postgres.pool import Connection, Database, Row
 from gpudev.adapters.postgres.queries import load_queries
 from gpudev.adapters.postgres.recording import marks_of, write_record
@@ -21,6 +20,7 @@ from gpudev.adapters.postgres.rows import (
     reservation_from,
     reservations_on,
 )
+from gpudev.adapters.postgres.turns import Burial, Leasing, bury
 from gpudev.domain.audit import AuditEntry
 from gpudev.domain.disk import DiskId
 from gpudev.domain.drain import Drain
@@ -42,6 +42,7 @@ from gpudev.ports.store import (
     StatusCount,
     StoredEvent,
 )
+from gpudev.ports.turns import Kind
 from gpudev.ports.users import ShownKey, User
 
 _SQL = load_queries("reservations")
@@ -52,8 +53,7 @@ _ID_BYTES = 16
 class PostgresReservations:
     def __init__(self, database: Database) -> None:
         self._database = database
-        # One token a process: what this process leased before its last word was lost, it may lease again.
-        self._token = str(uuid.uuid4())
+        self._leasing = Leasing(Kind.RESERVATION)
 
     async def submit(
         self,
@@ -153,57 +153,39 @@ class PostgresReservations:
         return {Status(row["status"]): StatusCount(row["reservations"], row["gpus"]) for row in rows}
 
     async def claim(self, reservation_id: ReservationId, lease: timedelta) -> Claim | None:
-        row = await self._database.fetch_row(_SQL["claim"], reservation_id, self._token, lease)
+        row = await self._database.fetch_row(
+            _SQL["claim"], *self._leasing.claim_values(reservation_id, lease)
+        )
         if row is None:
             return None
         drains = tuple(Drain(**drain) for drain in row["drains"])
-        return Claim(self._token, reservation_from(row), _operations_from(row), row["defects"], drains)
+        leased = self._leasing.lease_from(reservation_id, row)
+        return Claim(leased, reservation_from(row), _operations_from(row), drains)
 
     async def record(self, claim: Claim, record: Record) -> Reservation:
         async with self._database.connection() as connection:
-            version = await write_record(connection, record, claim.token)
+            version = await write_record(connection, record, claim.lease.token)
         if version is None:
             raise Stale(f"Reservation {record.after.id8} was changed by somebody else.")
         return replace(record.after, version=version)
 
     async def note(self, claim: Claim, after: Reservation) -> Reservation:
-        values = (after.id, after.version, claim.token, after.detail, marks_of(after))
+        values = (after.id, after.version, claim.lease.token, after.detail, marks_of(after))
         if await self._database.fetch_row(_SQL["note"], *values) is None:
             raise Stale(f"Reservation {after.id8} was changed by somebody else.")
         return after
 
-    async def release(self, claim: Claim, version: int, next_turn_at: datetime | None) -> None:
-        reservation_id = claim.reservation.id
-        await self._database.execute(_SQL["release"], reservation_id, claim.token, version, next_turn_at)
-
-    async def postpone(self, claim: Claim, next_turn_at: datetime) -> None:
-        await self._database.execute(_SQL["postpone"], claim.reservation.id, claim.token, next_turn_at)
-
-    async def count_defect(self, claim: Claim, next_turn_at: datetime) -> None:
-        await self._database.execute(_SQL["count_defect"], claim.reservation.id, claim.token, next_turn_at)
-
-    async def bury(self, claim: Claim, record: Record, error: str = "") -> None:
+    async def bury(
+        self, claim: Claim, record: Record, error: str = "", message_ids: Sequence[int] = ()
+    ) -> None:
         async with self._database.transaction() as connection:
-            version = await write_record(connection, record, claim.token)
-            if version is None:
+            if await write_record(connection, record, claim.lease.token) is None:
                 raise Stale(f"Reservation {record.after.id8} was changed by somebody else.")
-            await connection.execute(_SQL["put_with_dead_letters"], record.after.id, show_error(error))
-            await connection.execute(_SQL["release"], record.after.id, claim.token, version, record.event.at)
-
-    async def take_over(self, now: datetime) -> None:
-        await self._database.execute(_SQL["take_over"], now)
-
-    async def list_due(self, now: datetime, limit: int) -> tuple[ReservationId, ...]:
-        rows = await self._database.fetch(_SQL["list_due"], now, limit)
-        return tuple(ReservationId(str(row["reservation_id"])) for row in rows)
+            await bury(connection, claim.lease, Burial(error, message_ids, record.event.at))
 
     async def list_unfinished(self, ids: Collection[ReservationId]) -> frozenset[ReservationId]:
         rows = await self._database.fetch(_SQL["list_unfinished"], list(ids))
         return frozenset(ReservationId(str(row["reservation_id"])) for row in rows)
-
-    async def find_next_turn(self, after: datetime) -> datetime | None:
-        next_turn: datetime | None = await self._database.fetch_value(_SQL["find_next_turn"], after)
-        return next_turn
 
 
 async def _check_quota(connection: Connection, asked: Reservation, quota: Quota) -> None:

@@ -11,14 +11,14 @@ import asyncio
 from collections import Counter
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 import structlog
 
-from gpudev.app.controllers.reservations import ReservationController
+from gpudev.app.turns.engine import Engine
 from gpudev.domain.errors import Stale, Unavailable
-from gpudev.domain.names import ReservationId
 from gpudev.ports.clock import Clock
-from gpudev.ports.store import Reservations
+from gpudev.ports.turns import Kind, Turns
 
 _DUE_AT_ONCE = 500
 _TURNS_AT_ONCE = 8
@@ -37,28 +37,28 @@ class Outcome(StrEnum):
 class RunDue:
     """Takes the turn of each reservation that is due when it is called, once."""
 
-    reservations: Reservations
-    controller: ReservationController
+    turns: Turns
+    engine: Engine[Any, Any, Any]
     clock: Clock
 
     async def __call__(self) -> Counter[Outcome]:
         now = self.clock.now()
         outcomes: Counter[Outcome] = Counter()
-        seen: set[ReservationId] = set()
+        seen: set[str] = set()
         places = asyncio.Semaphore(_TURNS_AT_ONCE)
         while True:
             # What could not be finished is due again and stays in front.
-            due = await self.reservations.list_due(now, _DUE_AT_ONCE + len(seen))
-            fresh = [reservation_id for reservation_id in due if reservation_id not in seen]
+            due = await self.turns.list_due(Kind.RESERVATION, now, _DUE_AT_ONCE + len(seen))
+            fresh = [key for key in due if key not in seen]
             if not fresh:
                 return outcomes
             outcomes.update(await asyncio.gather(*(self._turn(one, places) for one in fresh)))
             seen.update(fresh)
 
-    async def _turn(self, reservation_id: ReservationId, places: asyncio.Semaphore) -> Outcome:
+    async def _turn(self, reservation_id: str, places: asyncio.Semaphore) -> Outcome:
         async with places:
             try:
-                await self.controller.turn(reservation_id)
+                await self.engine.turn(reservation_id)
             except (Unavailable, Stale) as error:
                 _log.info("turn_left", reservation_id=reservation_id, error=error.message)
                 return Outcome.LEFT

@@ -1,45 +1,34 @@
-"""The reservation controller: one turn brings one reservation as far as it can go now."""
+"""The reservation controller: what a turn sees of a reservation, plans for it and does."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import structlog
 
-from gpudev.app.controllers.execute import Executor
+from gpudev.app.controllers.reservation_executor import ReservationExecutor
 from gpudev.app.controllers.telling import Telling
+from gpudev.app.turns.engine import Observed, PlanAgain
 from gpudev.domain.catalogue import Catalogue
 from gpudev.domain.disk import Disk
-from gpudev.domain.errors import ClusterUnavailable, NotFound, Stale, Unavailable
+from gpudev.domain.errors import ClusterUnavailable, Unavailable
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.idle import NEVER, IdlePolicy
 from gpudev.domain.job import Job
 from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import ReservationId
-from gpudev.domain.operations import Operation
-from gpudev.domain.plans.actions import LookAgain, Record, SettleOperations, Tell
+from gpudev.domain.plans.actions import ReservationAction, Tell
 from gpudev.domain.plans.job import find_server_to_ask
 from gpudev.domain.plans.observation import Observation, Plan
 from gpudev.domain.plans.reservation import end_with_defect, plan_reservation
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import ObservedServer
 from gpudev.domain.sharing import ALIKE, SharingPolicy
-from gpudev.faults import describe_error
 from gpudev.ports.disks import Disks
-from gpudev.ports.queue import Message, MessageQueue
 from gpudev.ports.store import Claim
-
-_FAR_FUTURE = datetime.max.replace(tzinfo=UTC)
-_MAX_DEFECTS = 3
-_MAX_ROUNDS = 10
-_RETRY = timedelta(seconds=2)
-_SILENT_RETRY = timedelta(seconds=10)
-_NAP = timedelta(seconds=0.5)
-_MESSAGES_AT_ONCE = 100
+from gpudev.ports.turns import Kind
 
 _log = structlog.get_logger(__name__)
 
@@ -58,158 +47,35 @@ class Rules:
     sharing: SharingPolicy = ALIKE
 
 
-class ReservationController:
-    def __init__(self, queue: MessageQueue, executor: Executor, rules: Rules, disks: Disks) -> None:
-        self._queue = queue
-        self._disks = disks
+class ReservationWork:
+    """What the turn engine does with reservations."""
+
+    kind = Kind.RESERVATION
+
+    def __init__(self, executor: ReservationExecutor, rules: Rules, disks: Disks) -> None:
         self._executor = executor
         self._rules = rules
+        self._disks = disks
         self._reservations = executor.reservations
         self._cluster = executor.cluster
         self._clock = executor.clock
         self._telling = Telling()
-        self._messages: defaultdict[ReservationId, list[Message]] = defaultdict(list)
-        self._sleeps_until = _FAR_FUTURE
-        self._earlier_turn_set = asyncio.Event()
 
-    async def read_messages(self) -> tuple[ReservationId, ...]:
-        """The reservations that somebody sent a message about; each message is archived with its turn."""
-        keys: list[ReservationId] = []
-        while True:
-            messages = await self._queue.read(_MESSAGES_AT_ONCE)
-            for message in messages:
-                self._messages[message.reservation_id].append(message)
-                keys.append(message.reservation_id)
-            if len(messages) < _MESSAGES_AT_ONCE:
-                # What came meanwhile has its own signal, and what was hidden by a rival is that rival's.
-                return tuple(keys)
+    async def claim(self, key: str) -> Claim | None:
+        return await self._reservations.claim(ReservationId(key), self._rules.lease)
 
-    def note_every_next_turn(self) -> None:
-        """From now on until `sleep_until`, whatever time a turn sets may be earlier than what was read."""
-        self._sleeps_until = _FAR_FUTURE
-        self._earlier_turn_set.clear()
-
-    async def sleep_until(self, due: datetime) -> None:
-        """Sleep until then, or until a turn has set an earlier time for its next one.
-
-        Never long without a look at the clock, which may have been set meanwhile.
-        """
-        self._sleeps_until = due
-        while (left := due - self._clock.now()) > timedelta() and not self._earlier_turn_set.is_set():
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._earlier_turn_set.wait(), min(left, _NAP).total_seconds())
-
-    async def turn(self, reservation_id: ReservationId) -> None:
-        messages = self._messages.pop(reservation_id, [])
-        try:
-            is_done = await self._claim_and_take_turn(reservation_id)
-        except (Unavailable, Stale):
-            raise
-        except Exception as error:
-            worn = [message.message_id for message in messages if message.tries >= _MAX_DEFECTS]
-            await self._queue.bury(worn, describe_error(error))
-            raise
-        if messages:
-            await self._settle_messages(reservation_id, messages, is_done=is_done)
-
-    async def _settle_messages(
-        self, reservation_id: ReservationId, messages: list[Message], *, is_done: bool
-    ) -> None:
-        """Where somebody else has it in hand, they come back; of what is not there they would for ever."""
-        ids = [message.message_id for message in messages]
-        if is_done:
-            await self._queue.archive(ids)
-            return
-        try:
-            await self._reservations.get(reservation_id)
-        except NotFound as error:
-            await self._queue.bury(ids, error.message)
-
-    async def _claim_and_take_turn(self, reservation_id: ReservationId) -> bool:
-        """False if it could not be claimed."""
-        claim = await self._reservations.claim(reservation_id, self._rules.lease)
-        if claim is None:
-            return False
-        try:
-            silence = await self._take_turn(claim)
-        except (Unavailable, Stale):
-            await self._reservations.postpone(claim, self._clock.now() + _RETRY)
-            raise
-        except Exception as error:
-            await self._note_defect(claim, error)
-            raise
-        if silence is not None:
-            raise silence
-        return True
-
-    async def _take_turn(self, claim: Claim) -> ClusterUnavailable | None:
-        """Rounds of observe, plan and execute, until a plan asks for nothing but patience.
-
-        If the cluster does not answer, the turn decides what it can without it, and returns the silence.
-        """
-        reservation, operations = claim.reservation, claim.operations
-        plan: Plan = ()
+    async def observe(self, claim: Claim, before: Observation | None) -> Observed[Observation]:
+        """A silent cluster is no reason to wait with what can be decided without it."""
+        reservation = claim.reservation
         silence: ClusterUnavailable | None = None
-        job: Job | None = None
-        for number in range(_MAX_ROUNDS):
-            try:
-                server = await self._find_server(reservation)
-            except ClusterUnavailable as error:
-                silence, server = error, None
-            seen = await self._observe(reservation, operations, server, silence)
-            if number == 0:
-                job = await self._find_job(seen)
-            seen = replace(seen, drains=claim.drains, job=job)
-            plan = plan_reservation(seen)
-            reservation = await self._carry_out(claim, reservation, plan)
-            if _is_patient(plan):
-                break
-            operations = _without_settled(operations, plan)
-        if reservation.is_ended:
-            self._telling.forget(reservation.id)
-        next_turn = self._next_turn(reservation, plan)
-        if silence is None or next_turn is None:
-            silence = None
-            await self._reservations.release(claim, reservation.version, next_turn)
-        else:
-            # Warnings and ends have their times in the silence, too.
-            next_turn = min(next_turn, self._clock.now() + _SILENT_RETRY)
-            await self._reservations.postpone(claim, next_turn)
-        if next_turn and next_turn < self._sleeps_until:
-            self._earlier_turn_set.set()
-        return silence
-
-    async def _carry_out(self, claim: Claim, reservation: Reservation, plan: Plan) -> Reservation:
-        """What comes after a notice that was not heard is not done; the next plan does without it."""
-        for action in plan:
-            if isinstance(action, Tell) and not await self._tell(claim, reservation, action):
-                break
-            if not isinstance(action, Tell):
-                reservation = await self._executor.execute(claim, reservation, action)
-        return reservation
-
-    async def _tell(self, claim: Claim, reservation: Reservation, action: Tell) -> bool:
-        """Whether they have heard it."""
+        server: ObservedServer | None = None
         try:
-            with self._telling.taking_a_place():
-                await self._executor.execute(claim, reservation, action)
+            server = await self._find_server(reservation)
         except ClusterUnavailable as error:
-            _log.warning("notice_not_told", reservation_id=reservation.id, error=error.message)
-            self._telling.note_failure(reservation.id, self._clock.now())
-            return False
-        self._telling.forget(reservation.id)
-        return True
-
-    async def _observe(
-        self,
-        reservation: Reservation,
-        operations: tuple[Operation, ...],
-        server: ObservedServer | None,
-        silence: ClusterUnavailable | None,
-    ) -> Observation:
-        return Observation(
+            silence = error
+        seen = Observation(
             reservation=reservation,
-            operations=operations,
+            operations=claim.operations,
             server=server,
             gpu_type=self._rules.catalogue.get(reservation.gpu_type),
             policy=self._rules.policy,
@@ -220,7 +86,50 @@ class ReservationController:
             has_node=silence is not None or server is not None or self._has_node(reservation),
             disk=await self._find_disk(reservation),
             told_at=self._telling.find_next_try(reservation.id, self._clock.now()),
+            drains=claim.drains,
         )
+        job = before.job if before is not None else await self._find_job(seen)
+        return Observed(replace(seen, job=job), silence)
+
+    def plan(self, seen: Observation) -> Plan:
+        return plan_reservation(seen)
+
+    async def execute(self, claim: Claim, action: ReservationAction) -> Claim:
+        if isinstance(action, Tell):
+            return await self._tell(claim, action)
+        after = await self._executor.execute(claim, action)
+        if after.reservation.is_ended:
+            self._telling.forget(after.reservation.id)
+        return after
+
+    async def _tell(self, claim: Claim, action: Tell) -> Claim:
+        """A server that does not hear is left alone for a while."""
+        reservation_id = claim.reservation.id
+        try:
+            with self._telling.taking_a_place():
+                after = await self._executor.execute(claim, action)
+        except ClusterUnavailable as error:
+            _log.warning("notice_not_told", reservation_id=reservation_id, error=error.message)
+            self._telling.note_failure(reservation_id, self._clock.now())
+            raise PlanAgain from error
+        self._telling.forget(reservation_id)
+        return after
+
+    def find_next_turn(self, claim: Claim, looks: Sequence[datetime]) -> datetime | None:
+        if claim.reservation.is_cleaned:
+            return None
+        return min([self._clock.now() + self._rules.policy.safety_net, *looks])
+
+    async def note_refusal(self, claim: Claim, error: Unavailable) -> datetime | None:  # noqa: ARG002 - a port
+        return None
+
+    async def give_up(self, claim: Claim, error: str, message_ids: Sequence[int]) -> bool:
+        """The reservation fails; one that has ended is cleaned up all the same, however often that fails."""
+        if claim.reservation.is_ended:
+            return False
+        record = end_with_defect(claim.reservation, self._clock.now())
+        await self._reservations.bury(claim, record, error, message_ids)
+        return True
 
     async def _find_job(self, seen: Observation) -> Job | None:
         """A server that does not answer has none."""
@@ -254,33 +163,3 @@ class ReservationController:
         if shown >= expected or (server is None and reservation.status is Status.PREPARING):
             return server
         return await self._cluster.find_server(reservation.id, expected)
-
-    def _next_turn(self, reservation: Reservation, plan: Plan) -> datetime | None:
-        if reservation.is_cleaned:
-            return None
-        net = self._clock.now() + self._rules.policy.safety_net
-        return min([net, *(action.at for action in plan if isinstance(action, LookAgain))])
-
-    async def _note_defect(self, claim: Claim, error: Exception) -> None:
-        """Try again later, but not for ever: the third defect in a row ends the reservation."""
-        now = self._clock.now()
-        if claim.defects + 1 < _MAX_DEFECTS or claim.reservation.is_ended:
-            await self._reservations.count_defect(claim, now + _RETRY * (claim.defects + 1))
-            return
-        _log.error("reservation_given_up", reservation_id=claim.reservation.id)
-        record = end_with_defect(claim.reservation, now)
-        await self._reservations.bury(claim, record, describe_error(error))
-
-
-def _without_settled(operations: tuple[Operation, ...], plan: Plan) -> tuple[Operation, ...]:
-    settled = {
-        outcome.operation_id
-        for action in plan
-        if isinstance(action, Record | SettleOperations)
-        for outcome in action.outcomes
-    }
-    return tuple(asked for asked in operations if asked.operation_id not in settled)
-
-
-def _is_patient(plan: Plan) -> bool:
-    return all(isinstance(action, LookAgain) for action in plan)

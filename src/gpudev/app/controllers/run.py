@@ -1,35 +1,34 @@
 """All controllers of a process, and the hints that wake them.
 
-Losing every hint delays and never breaks anything: what is due stands in the database, and the sweep
-finds it.
+Losing every hint delays and never breaks anything: what is due stands in the database, and the sweeps
+find it.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import assert_never
+from datetime import timedelta
+from typing import Any, assert_never
 
 from gpudev.app.controllers.admission import AdmissionController
-from gpudev.app.controllers.chores import Chore, working
-from gpudev.app.controllers.loop import Loop
 from gpudev.app.controllers.orphans import OrphanController
-from gpudev.app.controllers.reservations import ReservationController
-from gpudev.app.controllers.run_disks import DiskControllers
+from gpudev.app.turns.chores import Chore, working
+from gpudev.app.turns.engine import SWEEP, Engine
+from gpudev.app.turns.loop import Loop
 from gpudev.domain.errors import StoreUnavailable
-from gpudev.domain.names import ReservationId
 from gpudev.faults import FAULTS, Faults
 from gpudev.ports.clock import Clock
 from gpudev.ports.cluster import CapacityChanged, Cluster, ServerChanged
 from gpudev.ports.queue import Channel, Signal, Signals
 from gpudev.ports.store import Admissions, Reservations
+from gpudev.ports.turns import Kind
 
-SWEEP = timedelta(seconds=30)
 ORPHAN_SWEEP = timedelta(seconds=60)
 _RETRY = timedelta(seconds=0.2)
-_DUE_AT_ONCE = 500
-_TURNS_AT_ONCE = 16
+
+Engines = Mapping[Kind, Engine[Any, Any, Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +48,14 @@ class Sources:
 class Controllers:
     def __init__(
         self,
-        reservations: ReservationController,
+        engines: Engines,
         admission: AdmissionController,
         sources: Sources,
-        disks: DiskControllers,
+        more_chores: tuple[Chore, ...] = (),
     ) -> None:
-        self._controller = reservations
-        self._disks = disks
+        self._engines = engines
         self._sources = sources
-        self._turns = Loop("reservations", reservations.turn, concurrency=_TURNS_AT_ONCE)
+        self._more_chores = more_chores
         self._admission = admission
         # A pass looks at everybody who waits or runs: with thousands of them it must not be all that is done.
         self._passes = Loop("admission", self._admit, concurrency=2, rests=True)
@@ -72,15 +70,21 @@ class Controllers:
         chores = (
             Chore("signals", self._hear_signals),
             Chore("cluster_changes", self._watch_cluster),
-            Chore("reservation_sweep", self._sweep_turns),
-            Chore("messages", self._read_messages, SWEEP.total_seconds()),
             Chore("queue_sweep", self._wake_waiting, SWEEP.total_seconds()),
             Chore("orphan_sweep", self._wake_orphans, ORPHAN_SWEEP.total_seconds()),
+            *(chore for engine in self._engines.values() for chore in engine.list_chores()),
+            *self._more_chores,
         )
-        loops = (self._turns, self._passes, self._orphan_turns, self._disks)
-        async with working(chores, self._sources.faults):
-            faults = self._sources.faults
-            await asyncio.gather(*(faults.persist("turns", loop.run) for loop in loops))
+        faults = self._sources.faults
+        async with working(chores, faults):
+            await asyncio.gather(*(faults.persist("turns", loop.run) for loop in self._list_loops()))
+
+    def stop(self) -> None:
+        for loop in self._list_loops():
+            loop.stop()
+
+    def _list_loops(self) -> tuple[Loop[str] | Engine[Any, Any, Any], ...]:
+        return (*self._engines.values(), self._passes, self._orphan_turns)
 
     async def _admit(self, gpu_type: str) -> None:
         """Take a pass, and the next one on the very moment that somebody was promised."""
@@ -88,12 +92,6 @@ class Controllers:
         if next_start is not None and next_start <= (now := self._sources.clock.now()) + SWEEP:
             delay = max(0.0, (next_start - now).total_seconds())
             asyncio.get_running_loop().call_later(delay, self._passes.wake, gpu_type)
-
-    def stop(self) -> None:
-        self._turns.stop()
-        self._passes.stop()
-        self._disks.stop()
-        self._orphan_turns.stop()
 
     async def _hear_signals(self) -> None:
         channels = (Channel.MESSAGES, Channel.TURN, Channel.ADMISSION)
@@ -106,46 +104,28 @@ class Controllers:
 
     async def _dispatch(self, signal: Signal | None) -> None:
         if signal is None or signal.channel is Channel.MESSAGES:
-            await self._read_messages()
+            for engine in self._engines.values():
+                await engine.read_messages()
         if signal is None:
             for gpu_type in self._sources.gpu_types:
                 self._passes.wake(gpu_type)
         elif signal.channel is Channel.TURN:
-            self._turns.wake(ReservationId(signal.payload))
+            kind, _, key = signal.payload.partition(" ")
+            if kind in self._engines:  # an earlier version says it otherwise, and the sweep finds those
+                self._engines[Kind(kind)].wake(key)
         elif signal.channel is Channel.ADMISSION:
             self._passes.wake(signal.payload)
-
-    async def _read_messages(self) -> None:
-        for reservation_id in await self._controller.read_messages():
-            self._turns.wake(reservation_id, soon=True)
 
     async def _watch_cluster(self) -> None:
         async for change in self._sources.cluster.changes():
             match change:
                 case ServerChanged(reservation_id):
                     # Somebody may be waiting for just that, behind many whose server is still to be made.
-                    self._turns.wake(reservation_id, soon=True)
+                    self._engines[Kind.RESERVATION].wake(reservation_id, soon=True)
                 case CapacityChanged(gpu_type):
                     self._passes.wake(gpu_type)
                 case other:
                     assert_never(other)
-
-    async def _sweep_turns(self) -> None:
-        """Wake what is due, then sleep until the next one is; a turn that sets an earlier one pokes."""
-        while True:
-            now = self._sources.clock.now()
-            self._controller.note_every_next_turn()
-            try:
-                due = await self._wake_due(now)
-            except StoreUnavailable:
-                due = now + _RETRY
-            await self._controller.sleep_until(due)
-
-    async def _wake_due(self, now: datetime) -> datetime:
-        for reservation_id in await self._sources.reservations.list_due(now, _DUE_AT_ONCE):
-            self._turns.wake(reservation_id)
-        next_turn = await self._sources.reservations.find_next_turn(after=now)
-        return min(now + SWEEP, next_turn or now + SWEEP)
 
     async def _wake_waiting(self) -> None:
         """Keep the places of those who wait fresh, should nothing else happen."""

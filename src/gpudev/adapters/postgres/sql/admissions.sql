@@ -54,9 +54,11 @@ WHERE r.gpu_type = $1 AND r.status IN ('pending', 'queued') AND d.zone <> '';
 
 -- name: take_disk
 WITH taken AS (
-    UPDATE disks SET state = 'attaching', reservation_id = $2, version = version + 1, next_turn_at = $3,
+    UPDATE disks SET state = 'attaching', reservation_id = $2, version = version + 1,
         home_listing = NULL, home_used_bytes = NULL
     WHERE disk_id = $1 AND state = 'available'
     RETURNING disk_id
+), due AS (
+    UPDATE turns SET asked = asked + 1 FROM taken WHERE turns.kind = 'disk' AND turns.key = taken.disk_id
 )
-SELECT true, pg_notify('gpu_dev_disk', disk_id::text) FROM taken;
+SELECT true, pg_notify('gpu_dev_turn', 'disk ' || disk_id) FROM taken;

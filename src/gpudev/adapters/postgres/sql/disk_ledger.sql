@@ -10,17 +10,18 @@ ORDER BY d.disk_id;
 -- name: import
 WITH imported AS (
     INSERT INTO disks (disk_id, user_id, name, size_gb, created_at, state, ebs_volume_id, zone, is_dirty,
-                       is_attached, has_pending_snapshot, snapshot_count, last_snapshot_at, next_turn_at,
-                       event_count)
-    SELECT $1, u.user_id, $3, $4, $5, 'available', $6, $7, true, $8, $9, $10, $11, $12, 1
+                       is_attached, has_pending_snapshot, snapshot_count, last_snapshot_at, event_count)
+    SELECT $1, u.user_id, $3, $4, $5, 'available', $6, $7, true, $8, $9, $10, $11, 1
     FROM api_users u WHERE u.username = $2
     ON CONFLICT (disk_id) DO NOTHING
     RETURNING disk_id
+), due AS (
+    INSERT INTO turns (kind, key, asked) SELECT 'disk', disk_id, 1 FROM imported
 ), told AS (
     INSERT INTO disk_events (disk_id, number, kind, message, at)
     SELECT disk_id, 1, 'imported', $13, $12 FROM imported
 )
-SELECT disk_id, pg_notify('gpu_dev_disk', disk_id::text) FROM imported;
+SELECT disk_id, pg_notify('gpu_dev_turn', 'disk ' || disk_id) FROM imported;
 
 -- name: has_user
 SELECT EXISTS (SELECT FROM api_users WHERE username = $1);
@@ -31,15 +32,17 @@ WITH changed AS (
     UPDATE disks
     SET state = $3, reservation_id = $4, ebs_volume_id = $5, zone = $6, size_gb = $7, is_dirty = $8,
         is_attached = $9, has_pending_snapshot = $10, snapshot_number = $11, snapshot_count = $12,
-        last_snapshot_at = $13, version = version + 1, event_count = event_count + 1,
-        next_turn_at = CASE WHEN state <> $3 THEN $14 ELSE next_turn_at END
+        last_snapshot_at = $13, version = version + 1, event_count = event_count + 1
     WHERE disk_id = $1 AND version = $2
     RETURNING disk_id, event_count
+), due AS (
+    UPDATE turns SET asked = asked + 1
+    FROM changed WHERE turns.kind = 'disk' AND turns.key = changed.disk_id AND $16::boolean
 ), told AS (
     INSERT INTO disk_events (disk_id, number, kind, message, at)
     SELECT disk_id, event_count, 'synced', $15, $14 FROM changed
 )
-SELECT disk_id, pg_notify('gpu_dev_disk', disk_id::text) FROM changed;
+SELECT disk_id, pg_notify('gpu_dev_turn', 'disk ' || disk_id) FROM changed;
 
 -- name: save
 INSERT INTO disk_reconciliations (at, reconciled_by, aws_volumes, db_records, synced, updated, created, errors,

@@ -16,15 +16,21 @@ ORDER BY name, created_at;
 SELECT * FROM disk_rows WHERE problem <> '' AND state <> 'purged' ORDER BY username, name;
 
 -- name: create
-INSERT INTO disks (disk_id, user_id, name, size_gb, created_at, state, zone, source_disk_id,
-                   source_snapshot_id, next_turn_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $5);
+WITH created AS (
+    INSERT INTO disks (disk_id, user_id, name, size_gb, created_at, state, zone, source_disk_id,
+                       source_snapshot_id)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+    RETURNING disk_id
+)
+INSERT INTO turns (kind, key, asked) SELECT 'disk', disk_id, 1 FROM created;
 
 -- name: request
 WITH noted AS (
-    UPDATE disks SET operation_id = $1, operation_status = 'requested', operation_error = '', next_turn_at = $5
+    UPDATE disks SET operation_id = $1, operation_status = 'requested', operation_error = ''
     WHERE disk_id = $2
     RETURNING disk_id
+), due AS (
+    UPDATE turns SET asked = asked + 1 FROM noted WHERE turns.kind = 'disk' AND turns.key = noted.disk_id
 ), requested AS (
     INSERT INTO disk_operations (operation_id, disk_id, kind, size_gb, requested_at)
     SELECT $1, disk_id, $3, $4, $5 FROM noted
@@ -41,12 +47,9 @@ FROM noted;
 -- between has bumped the version, so that the write of this turn finds itself stale.
 -- name: claim
 WITH claimed AS (
-    UPDATE disks SET lease_token = $2, lease_until = clock_timestamp() + $3::interval
-    WHERE disk_id = $1
-      AND (lease_until IS NULL OR lease_until <= clock_timestamp() OR lease_token = $2)
-    RETURNING disk_id, defects
+-- include: turns.claim
 )
-SELECT d.*, claimed.defects,
+SELECT d.*, claimed.asked, claimed.defects,
        ARRAY(SELECT o.operation_id FROM disk_operations o
              WHERE o.disk_id = $1 AND o.status = 'requested' ORDER BY o.requested_at) AS operation_ids,
        ARRAY(SELECT o.kind FROM disk_operations o
@@ -58,7 +61,7 @@ SELECT d.*, claimed.defects,
        ARRAY(SELECT c.source_snapshot_id FROM disks c
              WHERE c.source_disk_id = $1 AND c.source_snapshot_id IS NOT NULL AND c.state = 'creating')
            AS wanted_snapshots
-FROM claimed JOIN disk_rows d USING (disk_id);
+FROM claimed JOIN disk_rows d ON d.disk_id = claimed.key;
 
 -- The guarded write: nothing happens unless the row is still the one that was read, and, where a lease
 -- is given, still leased by the writer. Whoever waits for the disk hears of it.
@@ -68,23 +71,27 @@ WITH changed AS (
     SET state = $4, name = $5, size_gb = $6, reservation_id = $7, ebs_volume_id = $8, zone = $9,
         source_disk_id = $10, source_snapshot_id = $11, is_dirty = $12, snapshot_number = $13,
         snapshot_count = $14, last_snapshot_at = $15, last_used = $16, released_at = $17, deleted_at = $18,
-        delete_date = $19, problem = $20, next_turn_at = $21, is_attached = is_attached AND $4 <> 'available',
+        delete_date = $19, problem = $20, is_attached = is_attached AND $4 <> 'available',
         version = version + 1, event_count = event_count + ($22::text IS NOT NULL)::integer,
         operation_status = CASE WHEN operation_id = ANY ($24::uuid[]) THEN ($25::text[])[1] ELSE operation_status END,
         operation_error = CASE WHEN operation_id = ANY ($24::uuid[]) THEN ($26::text[])[1] ELSE operation_error END
-    WHERE disk_id = $1 AND version = $2 AND ($3::uuid IS NULL OR lease_token = $3)
+    WHERE disk_id = $1 AND version = $2
+      AND ($3::uuid IS NULL OR EXISTS (SELECT FROM turns WHERE kind = 'disk' AND key = $1 AND lease_token = $3))
     RETURNING disk_id, version, event_count
+), due AS (
+    UPDATE turns SET next_turn_at = $21::timestamptz, asked = asked + ($3::uuid IS NULL)::integer
+    FROM changed WHERE turns.kind = 'disk' AND turns.key = changed.disk_id
 ), told AS (
     INSERT INTO disk_events (disk_id, number, kind, message, at)
-    SELECT disk_id, event_count, $22, $23, $21 FROM changed WHERE $22::text IS NOT NULL
+    SELECT disk_id, event_count, $22, $23, $21::timestamptz FROM changed WHERE $22::text IS NOT NULL
 ), settled AS (
     UPDATE disk_operations SET status = o.status, error = o.error, finished_at = $21::timestamptz
     FROM unnest($24::uuid[], $25::text[], $26::text[]) AS o (operation_id, status, error)
     WHERE disk_operations.operation_id = o.operation_id AND EXISTS (SELECT FROM changed)
 )
 SELECT version,
-       CASE WHEN $3::uuid IS NULL THEN pg_notify('gpu_dev_disk', disk_id::text) END,
-       CASE WHEN $27::boolean THEN pg_notify('gpu_dev_turn', $7::uuid::text) END,
+       CASE WHEN $3::uuid IS NULL THEN pg_notify('gpu_dev_turn', 'disk ' || disk_id) END,
+       CASE WHEN $27::boolean THEN pg_notify('gpu_dev_turn', 'reservation ' || $7::uuid) END,
        (SELECT pg_notify('gpu_dev_admission', r.gpu_type) FROM reservations r
         WHERE $28::boolean AND r.disk_id = $1 AND r.status IN ('pending', 'queued'))
 FROM changed;
@@ -103,46 +110,13 @@ WHERE disk_id = $1 AND deleted_at IS NULL AND snapshot_id <> ALL ($2::text[]);
 -- Copies that waited for a snapshot of this disk are told which one it is.
 -- name: give_to_copies
 WITH given AS (
-    UPDATE disks SET source_snapshot_id = $2, version = version + 1, next_turn_at = $3
+    UPDATE disks SET source_snapshot_id = $2, version = version + 1
     WHERE source_disk_id = $1 AND source_snapshot_id IS NULL AND state = 'creating'
     RETURNING disk_id
+), due AS (
+    UPDATE turns SET asked = asked + 1 FROM given WHERE turns.kind = 'disk' AND turns.key = given.disk_id
 )
-SELECT pg_notify('gpu_dev_disk', disk_id::text) FROM given;
-
--- name: release
-UPDATE disks
-SET lease_token = NULL, lease_until = NULL, defects = 0,
-    next_turn_at = CASE WHEN version = $3 THEN $4 ELSE next_turn_at END
-WHERE disk_id = $1 AND lease_token = $2;
-
--- name: postpone
-UPDATE disks SET lease_token = NULL, lease_until = NULL, next_turn_at = $3
-WHERE disk_id = $1 AND lease_token = $2;
-
--- name: count_defect
-UPDATE disks SET lease_token = NULL, lease_until = NULL, defects = defects + 1, next_turn_at = $3
-WHERE disk_id = $1 AND lease_token = $2;
-
--- name: put_with_dead_letters
-SELECT pgmq.send('disk_operations_dead', jsonb_build_object('disk_id', $1::uuid),
-                 jsonb_build_object('error', $2::text)),
-       ARRAY(SELECT pgmq.archive('disk_operations', ARRAY(
-           SELECT msg_id FROM pgmq.q_disk_operations WHERE message ->> 'disk_id' = $1::uuid::text)));
-
--- For a controller that knows itself to be the only one: no lease is anybody's.
--- name: take_over
-UPDATE disks SET lease_token = NULL, lease_until = NULL, next_turn_at = least(next_turn_at, $1)
-WHERE state NOT IN ('available', 'soft_deleted', 'purged') OR lease_token IS NOT NULL;
-
--- name: list_due
-SELECT disk_id FROM disks
-WHERE next_turn_at <= $1 AND (lease_until IS NULL OR lease_until <= clock_timestamp())
-ORDER BY next_turn_at
-LIMIT $2;
-
--- name: find_next_turn
-SELECT min(greatest(next_turn_at, lease_until)) FROM disks
-WHERE next_turn_at IS NOT NULL AND greatest(next_turn_at, lease_until) > $1;
+SELECT pg_notify('gpu_dev_turn', 'disk ' || disk_id) FROM given;
 
 -- name: list_snapshots
 SELECT snapshot_id, ebs_volume_id, started_at, size_gb, used_bytes FROM snapshots

@@ -31,13 +31,16 @@ DELETE FROM drains WHERE node_name = $1 RETURNING true;
 -- The new version makes every turn in flight stale, so that none goes by without having seen the drain.
 -- name: wake_holders
 WITH noticed AS (
-    UPDATE reservations SET version = version + 1, next_turn_at = $2
+    UPDATE reservations SET version = version + 1
     WHERE cleaned_at IS NULL AND status IN ('preparing', 'active')
       AND (node_name = $1
            OR other_members @> jsonb_build_array(jsonb_build_object('node', $1::text)))
     RETURNING reservation_id
+), due AS (
+    UPDATE turns SET asked = asked + 1
+    FROM noticed WHERE turns.kind = 'reservation' AND turns.key = noticed.reservation_id
 )
-SELECT pg_notify('gpu_dev_turn', reservation_id::text) FROM noticed;
+SELECT pg_notify('gpu_dev_turn', 'reservation ' || reservation_id) FROM noticed;
 
 -- name: set_emptied
 UPDATE drains SET emptied_at = $2 WHERE node_name = ANY ($1::text[]) AND emptied_at IS NULL

@@ -7,9 +7,12 @@ WITH requested AS (
     ON CONFLICT (operation_id) DO NOTHING
     RETURNING reservation_id
 ), noticed AS (
-    UPDATE reservations r SET version = r.version + 1, next_turn_at = $4
+    UPDATE reservations r SET version = r.version + 1
     FROM requested WHERE r.reservation_id = requested.reservation_id
     RETURNING r.reservation_id
+), due AS (
+    UPDATE turns SET asked = asked + 1
+    FROM noticed WHERE turns.kind = 'reservation' AND turns.key = noticed.reservation_id
 ), audited AS (
     INSERT INTO audit_entries (username, action, target, address, outcome, detail)
     SELECT a.username, a.action, a.target, a.address, a.outcome, a.detail

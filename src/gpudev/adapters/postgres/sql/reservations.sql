@@ -39,13 +39,19 @@ WITH wanted AS (
 ), submitted AS (
     INSERT INTO reservations (reservation_id, user_id, name, gpu_type, gpu_count, duration, env_vars,
                               ssh_public_keys, cli_version, created_at, status, detail, last_updated,
-                              next_turn_at, event_count, github_user, warning, node_count, image, disk_id,
+                              event_count, github_user, warning, node_count, image, disk_id,
                               disk_name, start_at, node_labels)
-    SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'pending', $11, $10, $10, 1, $12,
+    SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 'pending', $11, $10, 1, $12,
            CASE WHEN $18 IS NOT NULL AND w.disk_id IS NULL THEN concat_ws(' ', nullif($13, ''), $20) ELSE $13 END,
            $15, $16, w.disk_id, coalesce(w.name, ''), $21::timestamptz, $22::jsonb
     FROM (SELECT) one LEFT JOIN wanted w ON true
     RETURNING reservation_id, gpu_type, disk_id, disk_name, warning
+), due AS (
+    INSERT INTO turns (kind, key, asked)
+    SELECT 'reservation', reservation_id, 1 FROM submitted
+    UNION ALL
+    SELECT 'disk', disk_id, 0 FROM wanted
+    ON CONFLICT (kind, key) DO NOTHING
 ), told AS (
     INSERT INTO reservation_events (reservation_id, number, kind, message, at, elapsed)
     SELECT reservation_id, 1, 'submitted', $11, $10, interval '0' FROM submitted
@@ -197,7 +203,7 @@ FROM reservations JOIN api_users USING (user_id)
 WHERE reservation_id = ANY ($1::uuid[]) AND reservations.status = 'active' AND api_users.is_active;
 
 -- name: wake
-SELECT pg_notify('gpu_dev_turn', $1);
+SELECT pg_notify('gpu_dev_turn', 'reservation ' || $1);
 
 -- name: count_live
 SELECT status, count(*) AS reservations, sum(gpu_count) AS gpus FROM reservations
@@ -208,12 +214,9 @@ GROUP BY status;
 -- between has bumped the version, so that the write of this turn finds itself stale.
 -- name: claim
 WITH claimed AS (
-    UPDATE reservations SET lease_token = $2, lease_until = clock_timestamp() + $3::interval
-    WHERE reservation_id = $1
-      AND (lease_until IS NULL OR lease_until <= clock_timestamp() OR lease_token = $2)
-    RETURNING reservation_id, defects
+-- include: turns.claim
 )
-SELECT r.*, claimed.defects,
+SELECT r.*, claimed.asked, claimed.defects,
        ARRAY(SELECT o.operation_id FROM operations o
              WHERE o.reservation_id = $1 AND o.status = 'requested' ORDER BY o.requested_at) AS operation_ids,
        ARRAY(SELECT o.kind FROM operations o
@@ -233,7 +236,7 @@ SELECT r.*, claimed.defects,
         FROM drains d
         WHERE d.node_name = r.node_name
            OR r.other_members @> jsonb_build_array(jsonb_build_object('node', d.node_name))) AS drains
-FROM claimed JOIN reservation_rows r USING (reservation_id);
+FROM claimed JOIN reservation_rows r ON r.reservation_id = claimed.key;
 
 -- The guarded write: nothing happens unless the row is still the one that was read, and, where a lease
 -- is given, still leased by the writer. $28 has the columns that `recording.MARKS` names.
@@ -250,7 +253,6 @@ WITH changed AS (
                         THEN (SELECT d.ebs_volume_id FROM disks d WHERE d.disk_id = r.disk_id)
                         ELSE r.ebs_volume_id END,
         other_members = $27, port_slot = $29, last_updated = $19::timestamptz,
-        next_turn_at = CASE WHEN $16::timestamptz IS NULL THEN $19::timestamptz END,
         version = r.version + 1, event_count = r.event_count + 1,
         warned_minutes = m.warned_minutes, extension_error = m.extension_error, oom_count = m.oom_count,
         last_oom_at = m.last_oom_at, told_notices = m.told_notices, progress = m.progress,
@@ -258,8 +260,12 @@ WITH changed AS (
         kept_until = m.kept_until, idle_warned_at = m.idle_warned_at, idle_warning = m.idle_warning,
         drain_warning = m.drain_warning, outcome = m.outcome, exit_code = m.exit_code
     FROM jsonb_populate_record(NULL::reservations, $28) m
-    WHERE r.reservation_id = $1 AND r.version = $2 AND ($3::uuid IS NULL OR r.lease_token = $3)
+    WHERE r.reservation_id = $1 AND r.version = $2
+      AND ($3::uuid IS NULL OR EXISTS (SELECT FROM turns WHERE kind = 'reservation' AND key = $1 AND lease_token = $3))
     RETURNING r.reservation_id, r.gpu_type, r.version, r.event_count
+), due AS (
+    UPDATE turns SET next_turn_at = $19::timestamptz, asked = asked + ($3::uuid IS NULL)::integer
+    FROM changed WHERE turns.kind = 'reservation' AND turns.key = changed.reservation_id
 ), told AS (
     INSERT INTO reservation_events (reservation_id, number, kind, reason, message, at, elapsed)
     SELECT reservation_id, event_count, $20, $21, $22, $19::timestamptz,
@@ -274,14 +280,15 @@ WITH changed AS (
     FROM unnest($23::uuid[], $24::text[], $25::text[]) AS o (operation_id, status, error)
     WHERE operations.operation_id = o.operation_id AND EXISTS (SELECT FROM changed)
 ), let_go AS (
-    UPDATE disks SET next_turn_at = $19::timestamptz FROM changed
-    WHERE disks.reservation_id = changed.reservation_id AND $4 NOT IN ('preparing', 'active')
+    UPDATE turns SET asked = asked + 1
+    FROM changed JOIN disks USING (reservation_id)
+    WHERE turns.kind = 'disk' AND turns.key = disks.disk_id AND $4 NOT IN ('preparing', 'active')
     RETURNING disks.disk_id
 )
 SELECT version,
-       (SELECT pg_notify('gpu_dev_disk', disk_id::text) FROM let_go),
+       (SELECT pg_notify('gpu_dev_turn', 'disk ' || disk_id) FROM let_go),
        pg_notify('gpu_dev_event', reservation_id::text),
-       CASE WHEN $3::uuid IS NULL THEN pg_notify('gpu_dev_turn', reservation_id::text) END,
+       CASE WHEN $3::uuid IS NULL THEN pg_notify('gpu_dev_turn', 'reservation ' || reservation_id) END,
        CASE WHEN $26::boolean THEN pg_notify('gpu_dev_admission', gpu_type) END
 FROM changed;
 
@@ -295,45 +302,11 @@ WITH noted AS (
         kept_until = m.kept_until, idle_warned_at = m.idle_warned_at, idle_warning = m.idle_warning,
         drain_warning = m.drain_warning, outcome = m.outcome, exit_code = m.exit_code
     FROM jsonb_populate_record(NULL::reservations, $5) m
-    WHERE r.reservation_id = $1 AND r.version = $2 AND r.lease_token = $3
+    WHERE r.reservation_id = $1 AND r.version = $2
+      AND EXISTS (SELECT FROM turns WHERE kind = 'reservation' AND key = $1 AND lease_token = $3)
     RETURNING r.reservation_id
 )
 SELECT reservation_id, pg_notify('gpu_dev_event', reservation_id::text) FROM noted;
 
--- name: release
-UPDATE reservations
-SET lease_token = NULL, lease_until = NULL, defects = 0,
-    next_turn_at = CASE WHEN version = $3 THEN $4 ELSE next_turn_at END
-WHERE reservation_id = $1 AND lease_token = $2;
-
--- name: postpone
-UPDATE reservations SET lease_token = NULL, lease_until = NULL, next_turn_at = $3
-WHERE reservation_id = $1 AND lease_token = $2;
-
--- name: count_defect
-UPDATE reservations
-SET lease_token = NULL, lease_until = NULL, defects = defects + 1, next_turn_at = $3
-WHERE reservation_id = $1 AND lease_token = $2;
-
--- name: put_with_dead_letters
-SELECT pgmq.send('gpu_reservations_dead', jsonb_build_object('reservation_id', $1::uuid),
-                 jsonb_build_object('error', $2::text)),
-       ARRAY(SELECT pgmq.archive('gpu_reservations', ARRAY(
-           SELECT msg_id FROM pgmq.q_gpu_reservations WHERE message ->> 'reservation_id' = $1::uuid::text)));
-
--- name: take_over
-UPDATE reservations SET lease_token = NULL, lease_until = NULL, next_turn_at = least(next_turn_at, $1)
-WHERE cleaned_at IS NULL;
-
--- name: list_due
-SELECT reservation_id FROM reservations
-WHERE next_turn_at <= $1 AND (lease_until IS NULL OR lease_until <= clock_timestamp())
-ORDER BY next_turn_at
-LIMIT $2;
-
 -- name: list_unfinished
 SELECT reservation_id FROM reservations WHERE reservation_id = ANY ($1::uuid[]) AND cleaned_at IS NULL;
-
--- name: find_next_turn
-SELECT min(greatest(next_turn_at, lease_until)) FROM reservations
-WHERE next_turn_at IS NOT NULL AND greatest(next_turn_at, lease_until) > $1;

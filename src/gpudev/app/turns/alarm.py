@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from gpudev.ports.clock import Clock
 
 _FAR_FUTURE = datetime.max.replace(tzinfo=UTC)
+_NAP = timedelta(seconds=0.5)
 
 
 class Alarm:
@@ -27,7 +28,8 @@ class Alarm:
             self._is_early.set()
 
     async def sleep_until(self, due: datetime) -> None:
+        """Never long without a look at the clock, which may have been changed meanwhile."""
         self._until = due
-        with contextlib.suppress(TimeoutError):
-            seconds = max(0.0, (due - self._clock.now()).total_seconds())
-            await asyncio.wait_for(self._is_early.wait(), seconds)
+        while (left := due - self._clock.now()) > timedelta() and not self._is_early.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._is_early.wait(), min(left, _NAP).total_seconds())

@@ -1,19 +1,14 @@
-"""Carry out the actions of a reservation's plan: one at a time, idempotent, no decisions.
-
-The fault points, before and after each action by name, are for tests that kill the process exactly
-there; in production they do nothing.
-"""
+"""Carry out the actions of a reservation's plan: one at a time, idempotent, no decisions."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import assert_never
 
 import structlog
 
 from gpudev.domain.errors import ClusterUnavailable
+from gpudev.domain.operations import Operation, OperationOutcome
 from gpudev.domain.plans.actions import (
     CreateServer,
     DeleteServer,
@@ -28,7 +23,6 @@ from gpudev.domain.plans.actions import (
     SettleOperations,
     Tell,
 )
-from gpudev.domain.reservation import Reservation
 from gpudev.ports.clock import Clock
 from gpudev.ports.cluster import Cluster
 from gpudev.ports.disks import Disks
@@ -37,39 +31,27 @@ from gpudev.ports.store import Admissions, Claim, Operations, Reservations
 
 _log = structlog.get_logger(__name__)
 
-FaultPoint = Callable[[str], None]
-
-
-def no_fault(_point: str) -> None:
-    """The fault point of production."""
-
 
 @dataclass(frozen=True, slots=True)
-class Executor:
+class ReservationExecutor:
     reservations: Reservations
     operations: Operations
     admissions: Admissions
     cluster: Cluster
     clock: Clock
-    fault_point: FaultPoint = no_fault
     disks: Disks | None = None
     """Where listings of homes are kept; None: nowhere."""
     job_outputs: JobOutputs | None = None
 
-    async def execute(self, claim: Claim, now: Reservation, action: ReservationAction) -> Reservation:
-        """Do it; the reservation as it is afterwards."""
-        name = snake_case(type(action).__name__)
-        self.fault_point(f"before_{name}")
-        after = await self._do(claim, now, action)
-        self.fault_point(f"after_{name}")
-        return after
-
-    async def _do(self, claim: Claim, now: Reservation, action: ReservationAction) -> Reservation:
+    async def execute(self, claim: Claim, action: ReservationAction) -> Claim:
+        """Do it; the reservation as it is afterwards, with the operations that are still to be settled."""
         match action:
-            case Record():
-                return await self.reservations.record(claim, action)
+            case Record(outcomes=outcomes):
+                after = await self.reservations.record(claim, action)
+                return replace(claim, reservation=after, operations=_without(claim.operations, outcomes))
             case Note(noted):
-                return await self.reservations.note(claim, replace(noted, version=now.version))
+                noted = replace(noted, version=claim.reservation.version)
+                return replace(claim, reservation=await self.reservations.note(claim, noted))
             case LookAgain():
                 pass
             case KeepJobOutput(reservation_id, output):
@@ -77,11 +59,12 @@ class Executor:
                     await self.job_outputs.keep(reservation_id, output)
             case SettleOperations(outcomes):
                 await self.operations.settle(outcomes, self.clock.now())
+                return replace(claim, operations=_without(claim.operations, outcomes))
             case DriveAdmission(gpu_type):
                 await self.admissions.wake(gpu_type)
             case _:
                 await self._do_on_cluster(action)
-        return now
+        return claim
 
     async def _do_on_cluster(
         self, action: CreateServer | DeleteServer | ListHome | DiscardPortSlot | Tell
@@ -113,5 +96,8 @@ class Executor:
             await self.disks.keep_home_listing(action.disk_id, listing)
 
 
-def snake_case(name: str) -> str:
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+def _without(
+    operations: tuple[Operation, ...], outcomes: tuple[OperationOutcome, ...]
+) -> tuple[Operation, ...]:
+    settled = {outcome.operation_id for outcome in outcomes}
+    return tuple(asked for asked in operations if asked.operation_id not in settled)

@@ -1,17 +1,12 @@
-"""Carry out the actions of a disk's plan: one at a time, idempotent, no decisions.
-
-The fault points are those of `execute`: before and after each action, by its name.
-"""
+"""Carry out the actions of a disk's plan: one at a time, idempotent, no decisions."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 import structlog
 
-from gpudev.app.controllers.execute import FaultPoint, no_fault, snake_case
-from gpudev.domain.disk import Disk
 from gpudev.domain.errors import Unavailable
 from gpudev.domain.plans.actions import LookAgain
 from gpudev.domain.plans.disk_actions import (
@@ -39,18 +34,14 @@ class DiskExecutor:
     volumes: Volumes
     listings: Listings | None = None
     """Where file listings go; None: into the database."""
-    fault_point: FaultPoint = no_fault
 
-    async def execute(self, claim: DiskClaim, now: Disk, action: DiskAction) -> Disk:
-        """Do it; the disk as it is afterwards."""
-        name = snake_case(type(action).__name__)
-        self.fault_point(f"before_{name}")
+    async def execute(self, claim: DiskClaim, action: DiskAction) -> DiskClaim:
+        """Do it; the disk as it is afterwards, with the operations that are still to be settled."""
         if isinstance(action, RecordDisk):
-            now = await self.disks.record(claim, action)
-        else:
-            await self._do(action)
-        self.fault_point(f"after_{name}")
-        return now
+            after = await self.disks.record(claim, action)
+            return replace(claim, disk=after, operations=() if action.outcomes else claim.operations)
+        await self._do(action)
+        return claim
 
     async def _do(self, action: DiskAction) -> None:
         match action:

@@ -1,0 +1,77 @@
+"""Turns and leases, in one table for all kinds of items."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from gpudev.adapters.postgres.dead_letters import show_error
+from gpudev.adapters.postgres.pgmq import ADDRESSES
+from gpudev.adapters.postgres.pool import Connection, Database, Row
+from gpudev.adapters.postgres.queries import load_queries
+from gpudev.ports.turns import Kind, Lease
+
+_SQL = load_queries("turns")
+_FOR_EVER = timedelta(days=365_000)
+
+
+class PostgresTurns:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def end(self, lease: Lease, next_turn_at: datetime | None, *, defects: int = 0) -> None:
+        await self._database.execute(_SQL["end"], *_end_values(lease, next_turn_at, defects))
+
+    async def take_over(self, kind: Kind, now: datetime, within: timedelta | None = None) -> None:
+        await self._database.execute(_SQL["take_over"], kind, now, _FOR_EVER if within is None else within)
+
+    async def list_due(self, kind: Kind, now: datetime, limit: int) -> tuple[str, ...]:
+        rows = await self._database.fetch(_SQL["list_due"], kind, now, limit)
+        return tuple(str(row["key"]) for row in rows)
+
+    async def find_next(self, kind: Kind, after: datetime) -> datetime | None:
+        next_turn: datetime | None = await self._database.fetch_value(_SQL["find_next"], kind, after)
+        return next_turn
+
+    async def is_known(self, kind: Kind, key: str) -> bool:
+        return bool(await self._database.fetch_value(_SQL["is_known"], kind, key))
+
+
+class Leasing:
+    """The values of claims of one kind, all by one token.
+
+    One token a process: what this process leased before its last word was lost, it may lease again.
+    """
+
+    def __init__(self, kind: Kind) -> None:
+        self._kind = kind
+        self._token = str(uuid.uuid4())
+
+    def claim_values(self, key: str, lease: timedelta) -> tuple[str, str, timedelta, Kind]:
+        return key, self._token, lease, self._kind
+
+    def lease_from(self, key: str, row: Row) -> Lease:
+        return Lease(self._kind, key, self._token, row["asked"], row["defects"])
+
+
+@dataclass(frozen=True, slots=True)
+class Burial:
+    """What is given up: why, by which messages, and when it is to be looked at again."""
+
+    error: str
+    message_ids: Sequence[int] = ()
+    next_turn_at: datetime | None = None
+
+
+async def bury(connection: Connection, lease: Lease, burial: Burial) -> None:
+    """In the transaction that fails the item: a dead letter for its messages, and the end of the lease."""
+    address = ADDRESSES[lease.kind]
+    letter = (address.queue, address.field, lease.key, show_error(burial.error), list(burial.message_ids))
+    await connection.execute(_SQL["send_dead_letter"], *letter)
+    await connection.execute(_SQL["end"], *_end_values(lease, burial.next_turn_at, 0))
+
+
+def _end_values(lease: Lease, next_turn_at: datetime | None, defects: int) -> tuple[object, ...]:
+    return lease.kind, lease.key, lease.token, lease.asked, next_turn_at, defects

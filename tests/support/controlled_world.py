@@ -44,7 +44,7 @@ class World:
         return await self.stores.reservations.get(reservation.id)
 
     async def until(
-        self, reservation: Reservation, test: Callable[[Reservation], bool], seconds: float = 60
+        self, reservation: Reservation, test: Callable[[Reservation], bool], seconds: float = 180
     ) -> Reservation:
         """Wait until the reservation is as wanted."""
 
@@ -66,7 +66,7 @@ class World:
         return [stored.event.kind for stored in await self.stores.reservations.list_events(reservation.id, 0)]
 
 
-async def eventually(condition: Callable[[], Awaitable[bool]], seconds: float = 60) -> None:
+async def eventually(condition: Callable[[], Awaitable[bool]], seconds: float = 180) -> None:
     async with asyncio.timeout(seconds):
         while not await condition():  # noqa: ASYNC110 - what it waits for is in the database
             await asyncio.sleep(0.01)

@@ -17,6 +17,7 @@ WITH imported AS (
     RETURNING disk_id
 ), due AS (
     INSERT INTO turns (kind, key, asked) SELECT 'disk', disk_id, 1 FROM imported
+    ON CONFLICT (kind, key) DO UPDATE SET asked = turns.asked + 1
 ), told AS (
     INSERT INTO disk_events (disk_id, number, kind, message, at)
     SELECT disk_id, 1, 'imported', $13, $12 FROM imported

@@ -87,6 +87,12 @@ def test_an_upgrade_from_the_first_chart_keeps_running_reservations(upgraded: Ru
     assert upgraded.installation.list_images("app=job-processor") == {PRESENT}
 
 
+def test_an_upgrade_from_the_first_chart_takes_the_tables_from_the_service(upgraded: Running) -> None:
+    """Once the pods of the first version are gone."""
+    expected = {"gpudev_app|t", "replicator|t"}
+    assert wait_for(lambda: upgraded.installation.list_clients() == expected, "the role that owns nothing")
+
+
 def test_two_of_each_run(upgraded: Running) -> None:
     counts = {part: len(upgraded.installation.list_pods(f"app={part}")) for part in PARTS}
     assert counts == dict.fromkeys(PARTS, 2)

@@ -148,6 +148,7 @@ def test_namespace_of_dev_servers_is_privileged_only_as_far_as_the_policy_goes()
     [
         ("Namespace", "gpu-dev"),
         ("Secret", "postgres-credentials"),
+        ("Secret", "postgres-app"),
         ("Secret", "postgres-replication"),
         ("PersistentVolumeClaim", "postgres-backups"),
     ],

@@ -9,15 +9,17 @@ from pathlib import Path
 import asyncpg
 import pytest
 
+from gpudev.adapters.postgres.app_role import AppRole
 from gpudev.adapters.postgres.migrate import migrate
 from tests.support.infra.chart import render
-from tests.support.infra.postgres import PASSWORDS, SCRIPTS, Server
+from tests.support.infra.postgres import APP_PASSWORD, HOST, PASSWORDS, SCRIPTS, Server
 from tests.support.infra.replication import DEADLINE_SECONDS, connect, start_both, until
 
 pytestmark = pytest.mark.anyio
 
 WAITS_FOR_A_REPLICA = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 Pair = tuple[Server, Server]
+APP = AppRole("gpudev_app", APP_PASSWORD)
 
 
 async def test_our_role_is_no_superuser_and_can_have_the_whole_schema(servers: Pair) -> None:
@@ -97,9 +99,10 @@ def job_settings(name: str) -> dict[str, str]:
 
 def run_job(server: Server, name: str, folder: Path, **more: str) -> str:
     here = {
-        "PGHOST": "127.0.0.1",
+        "PGHOST": HOST,
         "PGPORT": str(server.port),
         "PGPASSWORD": PASSWORDS["POSTGRES_PASSWORD"],
+        "PGSSLROOTCERT": server.environment["PGSSLROOTCERT"],
         "BACKUP_DIR": str(folder),
     }
     script = str(SCRIPTS / f"{name}.sh")
@@ -122,7 +125,7 @@ async def fingerprint(connection: asyncpg.Connection[asyncpg.Record]) -> dict[st
 async def test_backup_comes_back_in_an_empty_database_and_nowhere_else(servers: Pair) -> None:
     primary, replica = servers
     connection = await start_both(primary, replica)
-    await migrate(connection)
+    await migrate(connection, APP)
     await connection.execute("INSERT INTO api_users (username) VALUES ('ada')")
     await connection.execute("SELECT pgmq.send('gpu_reservations', '{\"reservation_id\": \"r\"}'::jsonb)")
     before = await fingerprint(connection)
@@ -147,7 +150,7 @@ async def test_backup_comes_back_in_an_empty_database_and_nowhere_else(servers: 
     assert await restored.fetchval(
         "SELECT message ->> 'reservation_id' FROM pgmq.read('gpu_reservations', 1, 1)"
     )
-    assert not await migrate(restored), "its schema is known to be up to date"
+    assert not await migrate(restored, APP), "its schema is known to be up to date"
     await restored.close()
 
 

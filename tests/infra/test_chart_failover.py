@@ -12,8 +12,8 @@ from urllib.parse import quote
 import pytest
 
 from gpudev.adapters.postgres.migrate import migrate
-from tests.infra.test_chart_database import fingerprint, run_job
-from tests.support.infra.postgres import PASSWORDS, Server, prepared_pair
+from tests.infra.test_chart_database import APP, fingerprint, run_job
+from tests.support.infra.postgres import APP_PASSWORD, PASSWORDS, Server, prepared_pair
 from tests.support.infra.replication import connect, read_promises, start_both, until, writing
 from tests.support.infra.service import Service, running_service
 from tests.support.machine import Machine, running_machine, wait_for
@@ -73,7 +73,7 @@ async def test_a_primary_without_synchronous_replication_waits_for_nobody(loose_
 async def test_a_backup_comes_back_on_an_empty_server(servers: Pair) -> None:
     primary, replica = servers
     connection = await start_both(primary, replica)
-    await migrate(connection)
+    await migrate(connection, APP)
     await connection.execute("INSERT INTO api_users (username) VALUES ('ada')")
     before = await fingerprint(connection)
     await connection.close()
@@ -95,7 +95,7 @@ def test_the_product_goes_on_with_the_promoted_replica(servers: Pair) -> None:
     asyncio.run(prepare(servers))
     with (
         running_service(servers[0].port) as service,
-        running_machine("--fleet", "test", GPU_DEV_DATABASE_URL=dsn_of(service)) as machine,
+        running_machine("--fleet", "test", **addresses(servers[0], service)) as machine,
     ):
         reservation = machine.reserve("-t", "t4")
         fail_over(servers, service)
@@ -110,9 +110,16 @@ async def prepare(servers: Pair) -> None:
     await (await start_both(*servers)).close()
 
 
-def dsn_of(service: Service) -> str:
-    password = quote(PASSWORDS["POSTGRES_PASSWORD"])
-    return f"postgresql://gpudev:{password}@127.0.0.1:{service.port}/gpudev"
+def addresses(primary: Server, service: Service) -> dict[str, str]:
+    """Of the service and of the owner, by the Service, with the certificate verified."""
+    passwords = {"gpudev_app": APP_PASSWORD, "gpudev": PASSWORDS["POSTGRES_PASSWORD"]}
+    names = {"gpudev_app": "GPU_DEV_DATABASE_URL", "gpudev": "GPU_DEV_DATABASE_OWNER_URL"}
+    return {
+        name: primary.dsn_of(f"{user}:{quote(passwords[user])}").replace(
+            f":{primary.port}/", f":{service.port}/"
+        )
+        for user, name in names.items()
+    }
 
 
 def fail_over(servers: Pair, service: Service) -> None:

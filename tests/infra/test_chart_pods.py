@@ -108,6 +108,7 @@ def list_references(pod: Pod) -> Iterator[tuple[str, str]]:
             yield from _name("Secret", entry.get("valueFrom", {}).get("secretKeyRef"), "name")
     for volume in pod.spec.get("volumes", ()):
         yield from _name("ConfigMap", volume.get("configMap"), "name")
+        yield from _name("Secret", volume.get("secret"), "secretName")
         yield from _name("PersistentVolumeClaim", volume.get("persistentVolumeClaim"), "claimName")
 
 

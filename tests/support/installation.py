@@ -33,6 +33,9 @@ WITH person AS (INSERT INTO api_users (username) VALUES ('ada') RETURNING user_i
 INSERT INTO api_keys (user_id, key_hash, key_prefix, expires_at)
 SELECT user_id, '\\x{digest}', 'key-of-s', now() + interval '1 hour' FROM person
 """
+_CLIENTS = """
+SELECT DISTINCT usename, ssl FROM pg_stat_activity JOIN pg_stat_ssl USING (pid) WHERE client_addr IS NOT NULL
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +87,20 @@ class Installation:
         (port,) = found["spec"]["ports"]
         return f"http://{self.cluster.nodes['node-a'].address}:{port['nodePort']}"
 
+    def query(self, statement: str) -> list[str]:
+        """Rows of the database, as its superuser, by the socket in its pod."""
+        psql = ["psql", "--no-psqlrc", "--host=/var/run/postgresql", "--username=postgres", "--dbname=gpudev"]
+        flags = ["--quiet", "--tuples-only", "--no-align", f"--command={statement}"]
+        where = (f"--namespace={NAMESPACE}", "postgres-primary-0")
+        return self.cluster.access.kubectl("exec", *where, "--", *psql, *flags).splitlines()
+
+    def list_clients(self) -> set[str]:
+        """Who is connected to the database over the network, and whether by TLS."""
+        return set(self.query(_CLIENTS))
+
     def add_person(self, home: Path) -> Machine:
         """Somebody with a key, as a login would have given it."""
-        digest = hashlib.sha256(KEY.encode()).hexdigest()
-        psql = ["psql", "--no-psqlrc", "--host=/var/run/postgresql", "--username=postgres", "--dbname=gpudev"]
-        statement = _ADD_KEY.format(digest=digest)
-        where = (f"--namespace={NAMESPACE}", "postgres-primary-0")
-        self.cluster.access.kubectl("exec", *where, "--", *psql, "--quiet", f"--command={statement}")
+        self.query(_ADD_KEY.format(digest=hashlib.sha256(KEY.encode()).hexdigest()))
         api_url = self.find_address("api-service-public")
         ends_at = datetime.now(UTC) + timedelta(hours=1)
         folder = home / ".gpu-dev"

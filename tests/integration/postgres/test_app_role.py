@@ -108,3 +108,38 @@ async def test_a_service_that_starts_before_it_has_its_rights_waits_for_them(
             await PostgresHealth(service).check()
         finally:
             await connection.close()
+
+
+HASH = "SELECT rolpassword FROM pg_authid WHERE rolname = $1"
+
+
+async def test_the_password_is_set_each_time(empty_database: str) -> None:
+    """So that a changed one is in force after the next migration."""
+    connection = await asyncpg.connect(empty_database)
+    try:
+        await migrate(connection, AppRole("rotated", "first"))
+        before = await connection.fetchval(HASH, "rotated")
+        await migrate(connection, AppRole("rotated", "second"))
+        assert before.startswith("SCRAM-SHA-256$")
+        assert await connection.fetchval(HASH, "rotated") != before
+    finally:
+        await connection.close()
+
+
+async def test_a_role_that_somebody_else_made_keeps_its_password(empty_database: str) -> None:
+    """As where an operator of Kubernetes makes the roles, and the owner of the tables makes none."""
+    connection = await asyncpg.connect(empty_database)
+    try:
+        await connection.execute("CREATE ROLE given LOGIN PASSWORD 'theirs'")
+        before = await connection.fetchval(HASH, "given")
+        await connection.execute("CREATE ROLE plain_owner")
+        await connection.execute("GRANT ALL ON SCHEMA public TO plain_owner")
+        database = await connection.fetchval("SELECT current_database()")
+        await connection.execute(f"ALTER DATABASE {database} OWNER TO plain_owner")
+        await connection.execute("SET ROLE plain_owner")
+        await migrate(connection, AppRole("given", "ours"))
+        await connection.execute("RESET ROLE")
+        assert await connection.fetchval(HASH, "given") == before
+        assert await connection.fetchval("SELECT has_table_privilege('given', 'api_users', 'INSERT')")
+    finally:
+        await connection.close()

@@ -1,9 +1,9 @@
-"""PostgreSQL servers that run by the chart's own scripts and configuration, with the embedded programs."""
+"""PostgreSQL servers that run by the chart's own scripts, configuration and certificate."""
 
 from __future__ import annotations
 
+import base64
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from gpudev.adapters.local.database.postgres_programs import Account, choose_account, find_programs
-from tests.support.infra.chart import CHART, Pod, render
+from gpudev.adapters.local.database.postgres_programs import Account, choose_account
+from tests.support.infra.chart import CHART, Rendering, render
+from tests.support.infra.tls_postgres import get_tls_postgres, programs_in
 
 SCRIPTS = CHART / "files" / "postgres"
-PASSWORDS = {
-    "POSTGRES_PASSWORD": "correct'horse",
-    "APP_PASSWORD": "sta\\ple",
-    "REPLICATION_PASSWORD": "battery",
-}
+PASSWORDS = {"POSTGRES_PASSWORD": "correct'horse", "REPLICATION_PASSWORD": "battery"}
+APP_PASSWORD = "sta\\ple"
+HOST = "localhost"
+"""One of the names in the chart's certificate."""
 _END_SECONDS = 30
 
 
@@ -44,7 +44,12 @@ class Server:
 
     @property
     def dsn(self) -> str:
-        return f"postgresql://gpudev@127.0.0.1:{self.port}/gpudev"
+        return self.dsn_of("gpudev")
+
+    def dsn_of(self, user: str) -> str:
+        """Without its password. Clients verify the server as those of the chart do."""
+        tls = f"sslmode=verify-full&sslrootcert={self.environment['PGSSLROOTCERT']}"
+        return f"postgresql://{user}@{HOST}:{self.port}/gpudev?{tls}"
 
     @property
     def log(self) -> str:
@@ -92,28 +97,32 @@ class Server:
 
 
 @contextmanager
-def prepared_server(pod: Pod, folder: Path, *, primary_port: int, port: int) -> Iterator[Server]:
+def prepared_server(
+    rendering: Rendering, kind: str, folder: Path, *, primary_port: int, port: int
+) -> Iterator[Server]:
     """A server that is not started yet, and that does not outlive the test."""
     folder.mkdir(mode=0o700)
     account = choose_account(folder / "pgdata")
+    (pod,) = (pod for pod in rendering.pods if pod.owner == f"StatefulSet/postgres-{kind}")
+    tls = write_certificate(rendering, folder / "tls")
+    account.own_tree(tls)
     for path in (folder, _made(folder / "socket"), _made(folder / "tmp")):
         account.own(path)
     (container,) = pod.spec["containers"]
     plain = {entry["name"]: entry["value"] for entry in container["env"] if "value" in entry}
     here = {
-        "PATH": f"{find_programs()}:{os.defpath}",
+        "PATH": f"{programs_in(get_tls_postgres())}:{os.defpath}",
         "PGDATA": str(folder / "pgdata"),
-        "CONFIG_DIR": str(_without_tls(folder / "config", account)),
-        # The embedded programs are built without it; that the chart asks for it is tested by what it renders.
-        "TLS_DIR": "",
-        "PGSSLMODE": "disable",
+        "CONFIG_DIR": str(SCRIPTS),
+        "TLS_DIR": str(tls),
+        "PGSSLROOTCERT": str(tls / "ca.crt"),
         "SOCKET_DIR": str(folder / "socket"),
         "TMPDIR": str(folder / "tmp"),
         "PORT": str(port),
-        "PRIMARY_HOST": "127.0.0.1",
+        "PRIMARY_HOST": HOST,
         "PRIMARY_PORT": str(primary_port),
     }
-    server = Server(pod.owner.rpartition("-")[2], folder, port, {**plain, **PASSWORDS, **here}, account)
+    server = Server(kind, folder, port, {**plain, **PASSWORDS, **here}, account)
     try:
         yield server
     finally:
@@ -123,26 +132,25 @@ def prepared_server(pod: Pod, folder: Path, *, primary_port: int, port: int) -> 
 @contextmanager
 def prepared_pair(*settings: str) -> Iterator[tuple[Server, Server]]:
     """The primary and the replica, neither of them started. Short paths: sockets have them."""
-    pods = {pod.owner: pod for pod in render("generic", settings).pods}
+    rendering = render("generic", settings)
     port = choose_port()
     with TemporaryDirectory(prefix="gpu-dev-pair-") as top, ExitStack() as stack:
         primary, replica = (
             stack.enter_context(
-                prepared_server(
-                    pods[f"StatefulSet/postgres-{kind}"], Path(top, kind), primary_port=port, port=own_port
-                )
+                prepared_server(rendering, kind, Path(top, kind), primary_port=port, port=own_port)
             )
             for kind, own_port in (("primary", port), ("replica", choose_port()))
         )
         yield primary, replica
 
 
-def _without_tls(folder: Path, account: Account) -> Path:
-    """The chart's configuration, but for connections over the network that need no TLS."""
-    shutil.copytree(SCRIPTS, folder)
-    rules = folder / "pg_hba.conf"
-    rules.write_text(rules.read_text().replace("hostssl", "host"))
-    account.own_tree(folder)
+def write_certificate(rendering: Rendering, folder: Path) -> Path:
+    """As the volumes of the chart's pods have it."""
+    _made(folder)
+    for name, value in rendering.get("Secret", "postgres-tls")["data"].items():
+        file = folder / name
+        file.touch(mode=0o600)
+        file.write_bytes(base64.b64decode(value))
     return folder
 
 

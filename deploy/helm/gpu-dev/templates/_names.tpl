@@ -23,6 +23,14 @@ imagePullSecrets:
 {{ .Values.postgres.credentialsSecret | default "postgres-credentials" }}
 {{- end }}
 
+{{- define "gpu-dev.appSecret" -}}
+{{ .Values.postgres.appSecret | default "postgres-app" }}
+{{- end }}
+
+{{- define "gpu-dev.tlsSecret" -}}
+{{ .Values.postgres.tlsSecret | default "postgres-tls" }}
+{{- end }}
+
 {{- define "gpu-dev.replicationSecret" -}}
 {{ .Values.postgres.replicationSecret | default "postgres-replication" }}
 {{- end }}

@@ -31,14 +31,35 @@ env:
 {{- end }}
 {{- end }}
 
+{{/* The service owns nothing in the database. In the pod and not in the settings: a pod of an earlier version that
+     restarts during an upgrade reads the new settings, and has the old password. */}}
 {{- define "gpu-dev.databaseEnvironment" -}}
+- {name: POSTGRES_USER, value: gpudev_app}
 - name: POSTGRES_PASSWORD
   valueFrom:
-    secretKeyRef: {name: {{ include "gpu-dev.credentialsSecret" . }}, key: POSTGRES_PASSWORD}
+    secretKeyRef: {name: {{ include "gpu-dev.appSecret" . }}, key: APP_PASSWORD}
+{{ include "gpu-dev.databaseTls" . }}
 {{- if eq .Values.postgres.writer "primary" }}
 - name: GPU_DEV_DATABASE_REPLICA_URL
-  value: postgresql://gpudev:$(POSTGRES_PASSWORD)@postgres-replica:5432/gpudev
+  value: postgresql://gpudev_app:$(POSTGRES_PASSWORD)@postgres-replica:5432/gpudev
 {{- end }}
+{{- end }}
+
+{{/* How a client of the chart's PostgreSQL verifies it. */}}
+{{- define "gpu-dev.databaseTls" -}}
+- {name: PGSSLMODE, value: verify-full}
+- {name: PGSSLROOTCERT, value: /etc/postgres-ca/ca.crt}
+{{- end }}
+
+{{- define "gpu-dev.databaseCaMount" -}}
+- {name: postgres-ca, mountPath: /etc/postgres-ca, readOnly: true}
+{{- end }}
+
+{{- define "gpu-dev.databaseCaVolume" -}}
+- name: postgres-ca
+  secret:
+    secretName: {{ include "gpu-dev.tlsSecret" . }}
+    items: [{key: ca.crt, path: ca.crt}]
 {{- end }}
 
 {{- define "gpu-dev.checksum" -}}
@@ -48,6 +69,9 @@ checksum/settings: {{ include (print .Template.BasePath "/settings.yaml") . | sh
 {{- define "gpu-dev.mounts" -}}
 volumeMounts:
   - {name: tmp, mountPath: /tmp}
+  {{- if .Values.postgres.enabled }}
+  {{- include "gpu-dev.databaseCaMount" . | nindent 2 }}
+  {{- end }}
   {{- if .Values.devServers.gpuTypes }}
   - {name: gpu-types, mountPath: /etc/gpu-dev, readOnly: true}
   {{- end }}
@@ -57,6 +81,9 @@ volumeMounts:
 volumes:
   - name: tmp
     emptyDir: {sizeLimit: 256Mi}
+  {{- if .Values.postgres.enabled }}
+  {{- include "gpu-dev.databaseCaVolume" . | nindent 2 }}
+  {{- end }}
   {{- if .Values.devServers.gpuTypes }}
   - name: gpu-types
     configMap: {name: gpu-dev-gpu-types}

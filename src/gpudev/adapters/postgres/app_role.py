@@ -15,6 +15,11 @@ from gpudev.domain.errors import Conflict
 _EXISTS = "SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)"
 _CREATE = "SELECT format('CREATE ROLE %I LOGIN', $1::text)"
 _WITH_PASSWORD = "SELECT format('CREATE ROLE %I LOGIN PASSWORD %L', $1::text, $2::text)"  # noqa: S105  # a statement
+_IS_ADMIN_OF_IT = """
+SELECT (rolsuper OR rolcreaterole) AND pg_has_role(current_user, $1::name, 'MEMBER WITH ADMIN OPTION')
+FROM pg_roles WHERE rolname = current_user
+"""
+_SET_PASSWORD = "SELECT format('ALTER ROLE %I PASSWORD %L', $1::text, $2::text)"  # noqa: S105  # a statement
 _CHOOSE = "SELECT set_config('gpu_dev.app_role', $1, false)"
 
 
@@ -22,13 +27,18 @@ _CHOOSE = "SELECT set_config('gpu_dev.app_role', $1, false)"
 class AppRole:
     name: str
     password: str = field(default="", repr=False)
-    """For a role that does not exist yet and is asked for a password."""
+    """Set on the role each time, so that a changed password is in force after the next migration."""
 
 
 async def grant(connection: asyncpg.Connection, role: AppRole) -> None:
-    """Make the role, if it is not there, and let it do what the service does, and nothing else."""
+    """Make the role, if it is not there, and let it do what the service does, and nothing else.
+
+    A role that somebody else made, an administrator or an operator of Kubernetes, keeps its password.
+    """
     if not await connection.fetchval(_EXISTS, role.name):
         await _create(connection, role)
+    elif role.password and await connection.fetchval(_IS_ADMIN_OF_IT, role.name):
+        await connection.execute(await connection.fetchval(_SET_PASSWORD, role.name, role.password))
     await connection.execute(_CHOOSE, role.name)
     sql = files(__package__).joinpath("sql", "grants", "app_role.sql").read_text(encoding="utf-8")
     await connection.execute(sql)

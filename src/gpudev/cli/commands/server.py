@@ -81,7 +81,12 @@ def availability(context: click.Context) -> None:
 @command.command("migrate")
 def migrate() -> None:
     """Bring the database schema up to date."""
+    from gpudev.bootstrap import Failure
     from gpudev.bootstrap.foundation import run_migrations
 
-    for name in run_migrations():
+    try:
+        applied = run_migrations()
+    except Failure as error:
+        raise ClientError(error.message, hint=error.hint, code=error.code) from error
+    for name in applied:
         put(f"applied {name}")

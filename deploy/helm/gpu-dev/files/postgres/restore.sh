@@ -22,5 +22,10 @@ if [ "$relations" != 0 ]; then
     echo "restore.sh: the database is not empty ($relations relations); make a new one for the restore" >&2
     exit 1
 fi
+# The backup names the role of the service in its grants. Migrations give the role its password.
+psql --no-psqlrc --quiet --set=ON_ERROR_STOP=1 <<'SQL'
+SELECT 'CREATE ROLE gpudev_app LOGIN'
+WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'gpudev_app') \gexec
+SQL
 pg_restore --exit-on-error --single-transaction --no-owner --dbname="$PGDATABASE" "$file"
 echo "restored $file"

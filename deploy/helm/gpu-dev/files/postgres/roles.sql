@@ -2,7 +2,8 @@
 \set ON_ERROR_STOP on
 \getenv gpudev_password POSTGRES_PASSWORD
 \getenv replication_password REPLICATION_PASSWORD
-CREATE ROLE gpudev LOGIN PASSWORD :'gpudev_password';
+-- Migrations connect as gpudev, and create the role that the service connects as.
+CREATE ROLE gpudev LOGIN CREATEROLE PASSWORD :'gpudev_password';
 CREATE ROLE replicator LOGIN REPLICATION PASSWORD :'replication_password';
 CREATE DATABASE gpudev OWNER gpudev;
 REVOKE ALL ON DATABASE gpudev FROM PUBLIC;

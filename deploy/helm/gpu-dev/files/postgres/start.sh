@@ -2,8 +2,9 @@
 # Start a PostgreSQL server as `primary` or `replica`. On an empty volume it is made first, in a folder beside its
 # place, so that an interrupted start leaves nothing half made behind.
 #
-# From the environment: PGDATA, CONFIG_DIR, SOCKET_DIR, POSTGRES_PASSWORD, REPLICATION_PASSWORD,
-# SYNCHRONOUS_STANDBYS (of a primary), PRIMARY_HOST and PRIMARY_PORT (of a replica), PORT.
+# From the environment: PGDATA, CONFIG_DIR, SOCKET_DIR, TLS_DIR (with tls.crt and tls.key), POSTGRES_PASSWORD,
+# REPLICATION_PASSWORD, SYNCHRONOUS_STANDBYS (of a primary), PRIMARY_HOST and PRIMARY_PORT (of a replica), PORT, and how
+# a replica verifies its primary: PGSSLMODE and PGSSLROOTCERT.
 set -eu
 umask 077
 
@@ -41,6 +42,10 @@ if [ ! -s "$PGDATA/PG_VERSION" ]; then
     esac
     mkdir -p "$(dirname "$PGDATA")"
     mv "$new" "$PGDATA"
+elif [ ! -e "$PGDATA/standby.signal" ]; then
+    # A server that an earlier version of the chart made: migrations could not create the role of the service.
+    echo "ALTER ROLE gpudev CREATEROLE" |
+        postgres --single -D "$PGDATA" -c config_file="$CONFIG_DIR/postgresql.conf" postgres >/dev/null
 fi
 
 # The password of the replica is in its environment alone, not in a file of the volume.
@@ -50,5 +55,8 @@ exec postgres -D "$PGDATA" \
     -c hba_file="$CONFIG_DIR/pg_hba.conf" \
     -c unix_socket_directories="$SOCKET_DIR" \
     -c port="$PORT" \
+    -c ssl=on \
+    -c ssl_cert_file="$TLS_DIR/tls.crt" \
+    -c ssl_key_file="$TLS_DIR/tls.key" \
     -c synchronous_standby_names="$SYNCHRONOUS_STANDBYS" \
     -c primary_conninfo="$replication application_name=gpu_dev_replica"

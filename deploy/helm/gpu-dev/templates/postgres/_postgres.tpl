@@ -62,6 +62,8 @@ spec:
             - name: REPLICATION_PASSWORD
               valueFrom:
                 secretKeyRef: {name: {{ include "gpu-dev.replicationSecret" .root }}, key: REPLICATION_PASSWORD}
+            - {name: TLS_DIR, value: /etc/postgres-tls}
+            {{- include "gpu-dev.databaseTls" .root | nindent 12 }}
           ports:
             - {name: postgres, containerPort: 5432}
           # Whatever signal the image asks for: it does not wait until its clients, who stay, have gone.
@@ -86,6 +88,8 @@ spec:
             - {name: data, mountPath: /var/lib/postgresql/data}
             - {name: config, mountPath: /etc/gpu-dev/postgres, readOnly: true}
             - {name: socket, mountPath: /var/run/postgresql}
+            - {name: postgres-tls, mountPath: /etc/postgres-tls, readOnly: true}
+            {{- include "gpu-dev.databaseCaMount" .root | nindent 12 }}
             - {name: shared-memory, mountPath: /dev/shm}
             - {name: tmp, mountPath: /tmp}
       volumes:
@@ -93,6 +97,13 @@ spec:
           configMap: {name: postgres-config}
         - name: socket
           emptyDir: {}
+        - name: postgres-tls
+          secret:
+            secretName: {{ include "gpu-dev.tlsSecret" .root }}
+            items: [{key: tls.crt, path: tls.crt}, {key: tls.key, path: tls.key}]
+            # Of root and of the server's group, which is all that PostgreSQL accepts of a key that is not its own.
+            defaultMode: 0440
+        {{- include "gpu-dev.databaseCaVolume" .root | nindent 8 }}
         - name: shared-memory
           emptyDir: {medium: Memory, sizeLimit: 1Gi}
         - name: tmp
@@ -151,6 +162,7 @@ spec:
                 - {name: PGPORT, value: "5432"}
                 - {name: PGUSER, value: gpudev}
                 - {name: PGDATABASE, value: gpudev}
+                {{- include "gpu-dev.databaseTls" .root | nindent 16 }}
                 - name: PGPASSWORD
                   valueFrom:
                     secretKeyRef: {name: {{ include "gpu-dev.credentialsSecret" .root }}, key: POSTGRES_PASSWORD}
@@ -163,12 +175,14 @@ spec:
               volumeMounts:
                 - {name: backups, mountPath: /backups}
                 - {name: config, mountPath: /etc/gpu-dev/postgres, readOnly: true}
+                {{- include "gpu-dev.databaseCaMount" .root | nindent 16 }}
                 - {name: tmp, mountPath: /tmp}
           volumes:
             - name: backups
               persistentVolumeClaim: {claimName: postgres-backups}
             - name: config
               configMap: {name: postgres-config}
+            {{- include "gpu-dev.databaseCaVolume" .root | nindent 12 }}
             - name: tmp
               emptyDir: {}
 {{- end }}

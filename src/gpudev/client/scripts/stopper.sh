@@ -8,14 +8,11 @@ run=$1
 grace=$2
 session=$(cat "$run/pid")
 
-# The fields after the name of a process, which may have anything in it: state, parent, group, session.
+# The fields after the name of a process, which may have anything in it: state, parent, group, session. One
+# program reads all files, because a machine may have thousands of processes.
 list_members() {
-    for process in /proc/[0-9]*; do
-        if [ "${process#/proc/}" != "$session" ] &&
-            sed 's/.*) //' "$process/stat" 2> /dev/null | grep -q "^[^Z] [0-9]* [0-9]* $session "; then
-            printf '%s\n' "${process#/proc/}"
-        fi
-    done
+    grep -l ") [^Z] [0-9]* [0-9]* $session [^)]*\$" /proc/[0-9]*/stat 2> /dev/null |
+        sed -e 's,^/proc/,,' -e 's,/stat$,,' -e "/^$session\$/d"
 }
 
 send() {

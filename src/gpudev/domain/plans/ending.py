@@ -48,13 +48,17 @@ def removal(server: ObservedServer | None) -> Plan:
     return (DeleteServer(server.reservation_id, server.uid),)
 
 
-def farewell(seen: Observation) -> Plan:
-    """Take down a server that was in use; what is on its disk is listed while somebody can read it."""
+def farewell(seen: Observation, record: Record) -> Plan:
+    """End a reservation whose server was in use; what is on its disk is listed while somebody can read it.
+
+    The output of its command is kept before the end is recorded: the server of a reservation that has ended
+    is never asked again, so a crash in between would lose it.
+    """
     server, disk_id = seen.server, seen.reservation.disk_id
-    output = keep_output(seen)
+    ended = (*keep_output(seen), record)
     if server is None or disk_id is None or server.phase is not ServerPhase.READY:
-        return (*output, *removal(server))
-    return (*output, ListHome(server.reservation_id, server.uid, disk_id), *removal(server))
+        return (*ended, *removal(server))
+    return (*ended, ListHome(server.reservation_id, server.uid, disk_id), *removal(server))
 
 
 def discarding(reservation: Reservation) -> Plan:

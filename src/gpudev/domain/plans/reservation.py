@@ -87,7 +87,7 @@ def _plan_operations(seen: Observation) -> Plan:
     else:
         why = Reason.COMMAND_FINISHED if is_finished(seen) else Reason.CANCELLED_BY_USER
     outcomes = tuple(map(_too_late, asked))
-    return (_end_with_job(seen, Status.CANCELLED, why, outcomes=outcomes), *farewell(seen))
+    return farewell(seen, _end_with_job(seen, Status.CANCELLED, why, outcomes=outcomes))
 
 
 def _end_with_job(
@@ -163,14 +163,14 @@ def _plan_end_of_server(seen: Observation) -> Plan:
 
 def _plan_idle_end(seen: Observation) -> Plan:
     words = f"{EXPLANATIONS[Reason.WENT_IDLE].sentence} {seen.reservation.idle_words}.".strip()
-    return (_end_with_job(seen, Status.EXPIRED, Reason.WENT_IDLE, words), *farewell(seen))
+    return farewell(seen, _end_with_job(seen, Status.EXPIRED, Reason.WENT_IDLE, words))
 
 
 def _plan_expiry(seen: Observation) -> Plan:
     """An extension that was asked for in time wins, also if it is to be carried out a moment later."""
     if any(asked.kind is OperationKind.EXTEND for asked in seen.operations):
         return ()
-    return (_end_with_job(seen, Status.EXPIRED, Reason.TIME_IS_UP), *farewell(seen))
+    return farewell(seen, _end_with_job(seen, Status.EXPIRED, Reason.TIME_IS_UP))
 
 
 def _plan_running(seen: Observation) -> Plan:

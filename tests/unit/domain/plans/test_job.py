@@ -55,9 +55,9 @@ def test_who_gives_back_a_finished_command_has_not_cancelled_it(
     assert after.detail.endswith(words)
 
 
-def test_its_output_is_kept_before_the_server_goes() -> None:
+def test_its_output_is_kept_before_its_end_is_recorded_and_the_server_goes() -> None:
     kinds = [type(action) for action in plan_reservation(active(FETCHED, make_cancel()))]
-    assert kinds.index(Record) < kinds.index(KeepJobOutput) < kinds.index(DeleteServer)
+    assert kinds.index(KeepJobOutput) < kinds.index(Record) < kinds.index(DeleteServer)
 
 
 def test_the_end_of_its_time_is_the_outcome_and_tells_where_the_files_are() -> None:

@@ -104,10 +104,11 @@ async def test_use_is_read_for_every_type_that_is_asked_about(stores: Stores, us
     other = await stores.users.upsert("bob")
     await submit(stores, make_reservation(other, gpu_type="a100"))
     await make_active(stores, user, now=NOON - HOUR, expires_at=NOON + 2 * HOUR)
+    await make_active(stores, user, now=NOON, expires_at=NOON + 5 * HOUR)
     await submit(stores, make_reservation(user, duration=3 * HOUR))
     since = {"t4": NOON - DEFAULT_QUOTA.period, "a100": NOON - HOUR}
     assert await stores.reservations.read_use(user.user_id, since, NOON) == {
-        "t4": Use(gpus=1, waiting=1, reserved_gpu_hours=5, gpu_hours=6),
+        "t4": Use(gpus=2, waiting=1, reserved_gpu_hours=10, gpu_hours=11, long_gpus=1),
         "a100": Use(),
     }
 

@@ -114,6 +114,7 @@ def test_a_file_that_is_not_there_is_named(file: Path) -> None:
         read_policy(file, DEFAULT_CATALOGUE)
 
 
-def test_reserved_hours_are_read(file: Path) -> None:
-    file.write_text("[[quotas]]\nreserved_gpu_hours = 96\n")
-    assert read_policy(file, DEFAULT_CATALOGUE).quotas.find("ada", "t4") == Quota(reserved_gpu_hours=96)
+def test_reserved_hours_and_the_share_of_long_reservations_are_read(file: Path) -> None:
+    file.write_text("[[quotas]]\nreserved_gpu_hours = 96\nlong_share = 0.25\n")
+    quota = Quota(reserved_gpu_hours=96, long_share=0.25)
+    assert read_policy(file, DEFAULT_CATALOGUE).quotas.find("ada", "t4") == quota

@@ -221,4 +221,6 @@ def quota_status(one: QuotaUse) -> QuotaStatus:
         max_waiting=quota.waiting,
         max_reserved_gpu_hours=quota.reserved_gpu_hours,
         max_gpu_hours=quota.gpu_hours,
+        long_gpus=None if one.long_limit is None else use.long_gpus,
+        max_long_gpus=one.long_limit,
     )

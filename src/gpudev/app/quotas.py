@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gpudev.domain.catalogue import Catalogue
-from gpudev.domain.quota import NO_LIMIT, Quotas, QuotaUse, Use
+from gpudev.domain.quota import NO_LIMIT, Quota, Quotas, QuotaUse, Use, find_long_limit
 from gpudev.ports.clock import Clock
+from gpudev.ports.store import GpuTypes
 from gpudev.ports.usage import QuotaUses
 from gpudev.ports.users import User
 
@@ -14,6 +16,7 @@ from gpudev.ports.users import User
 @dataclass(frozen=True, slots=True)
 class ShowQuotas:
     uses: QuotaUses
+    gpu_types: GpuTypes
     catalogue: Catalogue
     quotas: Quotas
     clock: Clock
@@ -28,4 +31,19 @@ class ShowQuotas:
         now = self.clock.now()
         since = {name: now - quota.period for name, quota in limited.items()}
         uses = await self.uses.read_use(user.user_id, since, now)
-        return tuple(QuotaUse(name, quota, uses.get(name, Use())) for name, quota in limited.items())
+        long_limits = await self._find_long_limits(limited)
+        return tuple(
+            QuotaUse(name, quota, uses.get(name, Use()), long_limits.get(name))
+            for name, quota in limited.items()
+        )
+
+    async def _find_long_limits(self, quotas: Mapping[str, Quota]) -> dict[str, int | None]:
+        """By the nodes that were in service when admission looked last."""
+        if all(quota.long_share is None for quota in quotas.values()):
+            return {}
+        stored = [one.availability for one in await self.gpu_types.list_availability()]
+        return {
+            one.gpu_type: find_long_limit(quotas[one.gpu_type], one.total, one.nodes)
+            for one in stored
+            if one.gpu_type in quotas
+        }

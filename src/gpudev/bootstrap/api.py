@@ -108,7 +108,9 @@ def make_application(settings: Settings, stores: Stores) -> Application:
     return Application(
         reserve=Reserve(stores.reservations, catalogue, find_whom_to_let_in, desk, clock, preview),
         preview=preview,
-        show_quotas=ShowQuotas(stores.reservations, catalogue, preview.sharing.quotas, clock),
+        show_quotas=ShowQuotas(
+            stores.reservations, stores.gpu_types, catalogue, preview.sharing.quotas, clock
+        ),
         disks=OwnDisks(stores.disks, clock, make_listings(settings)),
         reconcile_disks=make_reconciliation(settings, stores, read_volumes(settings, clock)),
         disk_figures=ShowDiskFigures(stores.disk_ledger, stores.health),

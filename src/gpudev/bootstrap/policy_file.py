@@ -5,6 +5,7 @@ user = "ada"               # left out: everybody
 type = "h100"              # left out: every type
 gpus = 8                   # at once; further requests wait for the user's own to end
 waiting = 10               # requests that wait
+long_share = 0.1           # of all GPUs of a type, for longer than 4 hours from now on
 reserved_gpu_hours = 400   # of waiting requests, and what running ones have left
 gpu_hours = 200            # used or reserved in any period
 period_days = 7
@@ -49,6 +50,7 @@ _ALLOWED = {
     "waiting": "a whole number, 0 or more",
     "reserved_gpu_hours": "a number, 0 or more",
     "gpu_hours": "a number, 0 or more",
+    "long_share": "a part, more than 0 and at most 1",
     "period_days": "a number of days, more than 0 and at most 366",
     "half_life_hours": "a number of hours, more than 0",
     "nodes": "a list of one or more names of nodes",
@@ -70,10 +72,13 @@ class _QuotaEntry(BaseModel):
     reserved_gpu_hours: Annotated[float, Field(ge=0)] | None = None
     gpu_hours: Annotated[float, Field(ge=0)] | None = None
     period_days: float = Field(7, gt=0, le=366)
+    long_share: Annotated[float, Field(gt=0, le=1)] | None = None
 
     def read(self) -> QuotaRule:
         period = timedelta(days=self.period_days)
-        quota = Quota(self.gpus, self.waiting, self.gpu_hours, period, self.reserved_gpu_hours)
+        quota = Quota(
+            self.gpus, self.waiting, self.gpu_hours, period, self.reserved_gpu_hours, self.long_share
+        )
         return QuotaRule(self.user, self.type.lower(), quota)
 
 

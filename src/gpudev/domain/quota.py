@@ -1,22 +1,26 @@
 """How much of a GPU type one user may have: GPUs at once, waiting requests, reserved GPU-hours.
 
 A request that exceeds the waiting requests or the GPU-hours is rejected when it is submitted. GPUs at once
-are a matter of time: such a request waits, in the plan, until enough of the user's own are released. A slot
-of a CPU type counts as one GPU.
+are a matter of time: such a request waits, in the plan, until enough of the user's own are released. So are
+GPUs that are held for long, which are a share of all there are. A slot of a CPU type counts as one GPU.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import timedelta
 
 from gpudev.domain.errors import QuotaExceeded
+from gpudev.domain.expiry import TimePolicy, count_steps
 from gpudev.domain.reservation import Reservation
+from gpudev.domain.schedule.allowance import Limit
 
 EVERYTHING = "*"
 _HOUR = timedelta(hours=1)
 _DAY = timedelta(days=1)
 _SHORTEST_HOURS = 0.1
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +36,15 @@ class Quota:
     period: timedelta = timedelta(days=7)
     reserved_gpu_hours: float | None = None
     """At a time: those of waiting requests, and those that running ones have left."""
+    long_share: float | None = None
+    """The part of a type's GPUs that may be held for longer than `LONG` from now on; at least a node's."""
 
 
+LONG = timedelta(hours=4)
 NO_LIMIT = Quota()
-DEFAULT_QUOTA = Quota(waiting=20, reserved_gpu_hours=768)
-"""Chosen by simulation, see `docs/decisions/0044-quotas-by-default.md`. The largest single request, 32 GPUs
-for 24 hours, is 768 GPU-hours."""
+DEFAULT_QUOTA = Quota(waiting=20, reserved_gpu_hours=768, long_share=1 / 13)
+"""Chosen by simulation, see `docs/decisions/0046-long-reservations-have-a-share.md`. The largest single
+request, 32 GPUs for 24 hours, is 768 GPU-hours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +85,8 @@ class Use:
     """Of waiting requests, and what running ones have left."""
     gpu_hours: float = 0.0
     """Used within the period, and reserved."""
+    long_gpus: int = 0
+    """Of reservations that run for longer than `LONG` from now on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +96,8 @@ class QuotaUse:
     gpu_type: str
     quota: Quota
     use: Use
+    long_limit: int | None = None
+    """The GPUs that the long share is now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +111,18 @@ class Asked:
     @property
     def gpu_hours(self) -> float:
         return self.slots * (self.duration / _HOUR)
+
+
+def find_long_limit(quota: Quota, slots: int, nodes: int) -> int | None:
+    """How many of a type's slots may be held for long: where there are few nodes, as many as one has."""
+    if quota.long_share is None or not nodes:
+        return None
+    return max(math.ceil(slots / nodes), math.floor(quota.long_share * slots + _ROUNDING))
+
+
+def make_limit(long_slots: int, policy: TimePolicy) -> Limit:
+    """What starts now and is no longer than `LONG` does not count: its start and its grace included."""
+    return Limit(long_slots, tail=count_steps(LONG, policy) + 1)
 
 
 def count_slots(reservation: Reservation) -> int:

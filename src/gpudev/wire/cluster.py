@@ -174,6 +174,10 @@ class QuotaStatus:
     """The most that may be reserved at a time."""
     max_gpu_hours: float | None = None
     """The most in the period."""
+    long_gpus: int | None = None
+    """GPUs that are held for longer than 4 hours from now on; left out where they are not limited."""
+    max_long_gpus: int | None = None
+    """The most of those, a part of the GPUs in service; further long requests wait."""
 
 
 @message

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from gpudev.domain.capacity import Availability
 from tests.integration.api.conftest import Person, offer_types
 from tests.support.api_server import ApiServer, running_api
+from tests.support.reservations import NOON, open_test_stores
 
 AT_ONCE = 25
 DAY = {"gpu_count": 4, "duration_hours": 24}
@@ -44,6 +46,17 @@ def test_one_user_cannot_fill_the_queue_however_many_submits_come_at_once(ada: P
     assert (me["t4"]["waiting"], me["t4"]["max_waiting"]) == (20, 20)
     assert (me["t4"]["reserved_gpu_hours"], me["t4"]["max_reserved_gpu_hours"]) == (20, 768)
     assert eve.submit().status == 200
+
+
+def test_the_share_of_long_reservations_is_shown_in_gpus(ada: Person, module_database: str) -> None:
+    asyncio.run(offer_room(module_database, Availability("t4", 208, 208, 8, 26, 26, is_simulated=True)))
+    me = {quota["gpu_type"]: quota for quota in ada.call("GET", "/v1/me").json["quotas"]}
+    assert (me["t4"]["long_gpus"], me["t4"]["max_long_gpus"]) == (0, 16)
+
+
+async def offer_room(database: str, availability: Availability) -> None:
+    async with open_test_stores(database) as stores:
+        await stores.gpu_types.set_availability(availability, "test", NOON)
 
 
 def test_days_of_gpus_are_rejected_with_what_is_reserved_and_what_to_do(grace: Person) -> None:

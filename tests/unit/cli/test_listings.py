@@ -182,15 +182,17 @@ def test_whoami_shows_what_is_used_of_each_quota(gpu_dev: GpuDev, api: FakeApi) 
         period_days=7,
         max_waiting=20,
         max_reserved_gpu_hours=768,
+        long_gpus=2,
+        max_long_gpus=8,
     )
-    weekly = replace(status, gpu_type="h100", max_gpu_hours=200)
+    weekly = replace(status, gpu_type="h100", max_gpu_hours=200, long_gpus=None, max_long_gpus=None)
     me = WhoAmI(user_id=1, username="ada", quotas=[status, weekly])
     api.on("GET", "/v1/me", Reply(body=codec.encode(me)))
     assert gpu_dev("whoami").out.splitlines()[1:] == [
         "",
-        "QUOTA  WAITING  RESERVED GPU-HOURS  USED OR RESERVED GPU-HOURS",
-        "t4     3 of 20  40.2 of 768",
-        "h100   3 of 20  40.2 of 768         90 of 200 in 7 days",
+        "QUOTA  OVER 4 HOURS  WAITING  RESERVED GPU-HOURS  USED OR RESERVED GPU-HOURS",
+        "t4     2 of 8        3 of 20  40.2 of 768",
+        "h100                 3 of 20  40.2 of 768         90 of 200 in 7 days",
     ]
     assert json.loads(gpu_dev("whoami", "--json").out)["quotas"][0]["max_waiting"] == 20
 

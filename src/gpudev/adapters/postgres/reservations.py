@@ -29,7 +29,7 @@ from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import OperationId, ReservationId, UserId, find_id_range
 from gpudev.domain.operations import Operation, OperationKind, Terms
 from gpudev.domain.plans.actions import Record
-from gpudev.domain.quota import NO_LIMIT, Quota, Use, asked_of, check_quota
+from gpudev.domain.quota import LONG, NO_LIMIT, Quota, Use, asked_of, check_quota
 from gpudev.domain.reservation import Event, Reservation
 from gpudev.ports.store import (
     Claim,
@@ -79,7 +79,7 @@ class PostgresReservations:
         self, user_id: UserId, since: Mapping[str, datetime], now: datetime
     ) -> Mapping[str, Use]:
         rows = await self._database.fetch(
-            _SQL["read_use"], user_id, list(since), list(since.values()), now, None
+            _SQL["read_use"], user_id, list(since), list(since.values()), now, None, LONG
         )
         return {row["gpu_type"]: _use_from(row) for row in rows}
 
@@ -192,14 +192,14 @@ async def _check_quota(connection: Connection, asked: Reservation, quota: Quota)
     await connection.execute(_SQL["lock_quota"], asked.user_id)
     since = asked.created_at - quota.period
     row = await connection.fetchrow(
-        _SQL["read_use"], asked.user_id, [asked.gpu_type], [since], asked.created_at, asked.id
+        _SQL["read_use"], asked.user_id, [asked.gpu_type], [since], asked.created_at, asked.id, LONG
     )
     if row is not None and not row["is_repeat"]:
         check_quota(asked_of(asked), quota, _use_from(row))
 
 
 def _use_from(row: Row) -> Use:
-    return Use(row["gpus"], row["waiting"], row["reserved_gpu_hours"], row["gpu_hours"])
+    return Use(row["gpus"], row["waiting"], row["reserved_gpu_hours"], row["gpu_hours"], row["long_gpus"])
 
 
 def _submitted_values(

@@ -16,7 +16,7 @@ from gpudev.domain.eta import LEARNED_FOR, NO_HABITS, Wait, learn_habits
 from gpudev.domain.expiry import MAX_DURATION, TimePolicy, count_steps
 from gpudev.domain.fair_share import FairShare, weigh_use
 from gpudev.domain.names import NodeName
-from gpudev.domain.quota import NO_LIMIT, Asked, Use, check_quota
+from gpudev.domain.quota import NO_LIMIT, Asked, Use, check_quota, find_long_limit, make_limit
 from gpudev.domain.schedule.grid import Step
 from gpudev.domain.schedule.plan import Plan
 from gpudev.domain.schedule.slots import Ask, Order, Slot
@@ -39,12 +39,15 @@ class PlannedQueue(Queue):
         self._sharing = sharing
         self._gpu_type = gpu_type
         self._by_user: defaultdict[str, list[Run]] = defaultdict(list)
-        limits = {user: sharing.quotas.find(user, gpu_type).gpus for user in users}
+        quotas = {user: sharing.quotas.find(user, gpu_type) for user in users}
+        slots = sum(fleet.values())
+        long_limits = {user: find_long_limit(quota, slots, len(fleet)) for user, quota in quotas.items()}
         self._plan_ = Plan(
             fleet,
             origin=0,
             longest=count_steps(MAX_DURATION, policy),
-            limits={user: limit for user, limit in limits.items() if limit is not None},
+            limits={user: quota.gpus for user, quota in quotas.items() if quota.gpus is not None},
+            long_limits={user: make_limit(most, policy) for user, most in long_limits.items() if most},
         )
         self._until: dict[str, Step] = {}
         self._due: list[tuple[Step, str]] = []

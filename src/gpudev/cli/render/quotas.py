@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gpudev.cli.render.table import format_table
 from gpudev.wire.cluster import QuotaStatus
 
-_HEADER = ("QUOTA", "GPUS", "WAITING", "RESERVED GPU-HOURS", "USED OR RESERVED GPU-HOURS")
+_HEADER = ("QUOTA", "GPUS", "OVER 4 HOURS", "WAITING", "RESERVED GPU-HOURS", "USED OR RESERVED GPU-HOURS")
 
 
 def format_quotas(quotas: Sequence[QuotaStatus], width: int | None = None) -> str:
@@ -22,6 +22,7 @@ def _cells(one: QuotaStatus) -> tuple[str, ...]:
     return (
         one.gpu_type,
         _cell(one.gpus, one.max_gpus),
+        _cell(one.long_gpus or 0, one.max_long_gpus),
         _cell(one.waiting, one.max_waiting),
         _cell(one.reserved_gpu_hours, one.max_reserved_gpu_hours),
         _period_cell(one),

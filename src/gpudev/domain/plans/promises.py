@@ -8,22 +8,25 @@ allowed to stay on. Only those who are hit by that are fitted anew.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TypeVar
 
 from gpudev.domain.capacity import NodeRoom
 from gpudev.domain.catalogue import GpuType
 from gpudev.domain.expiry import TimePolicy, count_steps, room_is_free_at
 from gpudev.domain.names import NodeName, ReservationId, id8
 from gpudev.domain.node_labels import has_labels
-from gpudev.domain.quota import count_slots
+from gpudev.domain.quota import count_slots, find_long_limit, make_limit
 from gpudev.domain.reservation import Reservation
+from gpudev.domain.schedule.allowance import Limit
 from gpudev.domain.schedule.grid import FOREVER, Step
 from gpudev.domain.schedule.plan import Plan
 from gpudev.domain.schedule.slots import Ask, Slot
 from gpudev.domain.sharing import NO_SHARES, Shares
 
+_Limit = TypeVar("_Limit", int, Limit)
 _PATIENCE = 1
 """For so many steps one whose time has come waits for its room to be cleared, and keeps its promise."""
 
@@ -67,6 +70,12 @@ class Situation:
     def find_limit(self, username: str) -> int | None:
         """How many slots the user may have at once; None: as many as there are."""
         return self.shares.policy.quotas.find(username, self.gpu_type.name).gpus
+
+    def find_long_limit(self, username: str) -> Limit | None:
+        """How many slots the user may hold for long; None: as many as there are."""
+        quota = self.shares.policy.quotas.find(username, self.gpu_type.name)
+        slots = find_long_limit(quota, sum(room.slots for room in self.rooms), len(self.rooms))
+        return None if slots is None else make_limit(slots, self.policy)
 
     def list_maintenance(self) -> tuple[tuple[NodeRoom, Step, Step], ...]:
         """What is out of service when: never shorter than it was said."""
@@ -124,9 +133,8 @@ def is_promised(request: Reservation) -> bool:
     return request.estimated_start_at is not None and bool(request.planned_nodes)
 
 
-def _list_limits(situation: Situation, waiting: Iterable[Reservation]) -> dict[str, int]:
-    usernames = {one.username for one in (*waiting, *situation.holders)}
-    limits = {username: situation.find_limit(username) for username in usernames}
+def _list_limits(usernames: Iterable[str], find: Callable[[str], _Limit | None]) -> dict[str, _Limit]:
+    limits = {username: find(username) for username in usernames}
     return {username: limit for username, limit in limits.items() if limit is not None}
 
 
@@ -135,12 +143,14 @@ def _plan_of_holders(situation: Situation, waiting: Sequence[Reservation]) -> Pl
     grid, origin = situation.policy.grid, situation.origin
     longest = max((situation.ask_of(request).length for request in waiting), default=1)
     lag = int(grid.time_of(origin) < situation.now)
+    usernames = {one.username for one in (*waiting, *situation.holders)}
     plan = Plan(
         {room.name: room.slots for room in situation.rooms},
         origin,
         longest=longest,
         lag=lag,
-        limits=_list_limits(situation, waiting),
+        limits=_list_limits(usernames, situation.find_limit),
+        long_limits=_list_limits(usernames, situation.find_long_limit),
     )
     for room in situation.rooms:
         if room.foreign:
@@ -191,7 +201,9 @@ def _explain_loss(situation: Situation, plan: Plan, request: Reservation, slot: 
         if room.name in slot.nodes and start < slot.end and slot.start < end:
             since = situation.policy.grid.time_of(start)
             return f"{room.name} is out for maintenance from {since:%Y-%m-%d %H:%M} UTC"
-    if plan.allowed_until(request.username, situation.ask_of(request).all_slots, slot.start) < slot.end:
+    if situation.find_limit(request.username) is not None and (
+        plan.allowed_until(request.username, situation.ask_of(request).all_slots, slot.start) < slot.end
+    ):
         return f"the quota is {situation.find_limit(request.username)} GPUs at once"
     overdue = _find_overdue(situation, slot)
     if overdue is not None:

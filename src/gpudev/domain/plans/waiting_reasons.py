@@ -8,12 +8,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import timedelta
 
 from gpudev.domain.names import NodeName, ReservationId, id8
 from gpudev.domain.node_labels import in_short
 from gpudev.domain.plans.promises import Promises, Situation
+from gpudev.domain.quota import LONG
 from gpudev.domain.reasons import EXPLANATIONS, Reason
 from gpudev.domain.reservation import Reservation
+from gpudev.domain.schedule.allowance import Limit
 from gpudev.domain.schedule.grid import Step
 from gpudev.domain.schedule.slots import Slot
 
@@ -66,8 +69,10 @@ class WaitingReasons:
             return Reason.WAITING_FOR_CAPACITY, f"Its time has come; {slot.nodes[0]} is being cleared for it."
         if self._is_booked_for(request, slot):
             return Reason.BOOKED, f"Booked for {self._at(slot.start)} on {', '.join(slot.nodes)}."
-        if not self._plan.is_allowed_at(self._situation.ask_of(request), slot.start - 1):
-            return Reason.WAITING_FOR_QUOTA, self._explain_quota(request, slot)
+        obstacle = self._plan.find_obstacle(self._situation.ask_of(request), slot.start - 1)
+        if obstacle is not None:
+            explain = self._explain_quota if obstacle.is_strict else self._explain_long_limit
+            return Reason.WAITING_FOR_QUOTA, explain(request, slot, obstacle)
         return self._explain_slot(request, slot)
 
     def _explain_nothing(self, request: Reservation) -> tuple[Reason, str]:
@@ -83,11 +88,22 @@ class WaitingReasons:
         limit = self._situation.find_limit(request.username)
         return f"The quota of {request.username} is {limit} {request.gpu_type} GPUs at once"
 
-    def _explain_quota(self, request: Reservation, slot: Slot) -> str:
-        own = self._own_ends.get((request.username, slot.start), ())
+    def _explain_quota(self, request: Reservation, slot: Slot, _limit: Limit) -> str:
         words = f"{self._limit_in_words(request)}: there is room in it at {self._at(slot.start)}"
-        blocker = min((one for one in own if one.id != request.id), default=None)
+        blocker = self._find_own_end(request, slot.start)
         return f"{words}, when {id8(blocker.id)} ends." if blocker else f"{words}."
+
+    def _explain_long_limit(self, request: Reservation, slot: Slot, limit: Limit) -> str:
+        words = (
+            f"{request.username} may hold {limit.slots} {request.gpu_type} GPUs for longer than "
+            f"{in_hours(LONG)}: there is room in that at {self._at(slot.start)}"
+        )
+        blocker = self._find_own_end(request, slot.start + limit.tail)
+        return f"{words}, when {id8(blocker.id)} has {in_hours(LONG)} left." if blocker else f"{words}."
+
+    def _find_own_end(self, request: Reservation, step: Step) -> _Occupant | None:
+        own = self._own_ends.get((request.username, step), ())
+        return min((one for one in own if one.id != request.id), default=None)
 
     def _is_booked_for(self, request: Reservation, slot: Slot) -> bool:
         return request.start_at is not None and slot.start <= self._situation.ask_of(request).not_before
@@ -114,6 +130,10 @@ class WaitingReasons:
 
     def _at(self, step: Step) -> str:
         return f"{self._situation.policy.grid.time_of(step):%Y-%m-%d %H:%M} UTC"
+
+
+def in_hours(length: timedelta) -> str:
+    return f"{length / timedelta(hours=1):g} hours"
 
 
 def in_words(request: Reservation) -> str:

@@ -5,8 +5,8 @@ back, one *compression* goes through the requests in the order of the policy, ta
 and keeps the new slot only if it is strictly earlier. Planning everybody anew instead would break promises:
 one who moves earlier may take the room that made another's time possible.
 
-An owner may have a limit: a second staircase, of what they may have at once on all nodes together. Then a
-slot is the earliest at which both the nodes and the owner's limit have room.
+An owner may have limits: further staircases, of what they may have at once on all nodes together. Then a
+slot is the earliest at which both the nodes and the owner's limits have room. See `allowance`.
 
 Time is counted in steps. `origin` is the step that the present moment is in; as a start it means "now". A
 request that starts now, within the step, ends as much later, so that it takes one step more (`lag`).
@@ -15,10 +15,12 @@ request that starts now, within the step, ends as much later, so that it takes o
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from gpudev.domain.names import NodeName
+from gpudev.domain.schedule.allowance import Allowance, Limit
 from gpudev.domain.schedule.grid import FOREVER, Step
 from gpudev.domain.schedule.holes import Holes
 from gpudev.domain.schedule.room import Room
@@ -35,6 +37,7 @@ class Plan:
         longest: int,
         lag: int = 0,
         limits: Mapping[str, int] | None = None,
+        long_limits: Mapping[str, Limit] | None = None,
     ) -> None:
         """`longest` is the greatest length that is expected, in steps; longer ones cost a new index."""
         self.origin = origin
@@ -43,7 +46,11 @@ class Plan:
         self._names = sorted(slots_of_nodes)
         self._numbers = {name: number for number, name in enumerate(self._names)}
         self._rooms = [Room(slots_of_nodes[name], origin) for name in self._names]
-        self._allowed = {owner: Room(slots, origin) for owner, slots in (limits or {}).items()}
+        self._allowed: defaultdict[str, list[Allowance]] = defaultdict(list)
+        for owner, slots in (limits or {}).items():
+            self._allowed[owner].append(Allowance(Limit(slots), origin))
+        for owner, limit in (long_limits or {}).items():
+            self._allowed[owner].append(Allowance(limit, origin))
         self._holes: dict[int, Holes] = {}
         self._firsts: dict[tuple[int, int], Step] = {}
         self._asks: dict[str, Ask] = {}
@@ -78,14 +85,17 @@ class Plan:
 
     def allowed_until(self, owner: str, slots: int, start: Step) -> Step:
         """How long the owner may have so many slots more from a step on."""
-        room = self._allowed.get(owner)
-        windows = room.list_holes(start, FOREVER, slots) if room else [(start, FOREVER, 0)]
-        return windows[0][1] if windows and windows[0][0] <= start else start
+        return min((one.free_until(slots, start) for one in self._allowed.get(owner, ())), default=FOREVER)
 
-    def is_allowed_at(self, ask: Ask, step: Step) -> bool:
-        """Whether the owner's limit has room for it then, its own slot left out."""
-        room = self._allowed.get(ask.owner)
-        return room is None or room.at(step) >= ask.all_slots
+    def find_obstacle(self, ask: Ask, step: Step) -> Limit | None:
+        """The owner's limit that has no room for it then, its own slot left out."""
+        end = step + max(1, ask.length)
+        obstacles = (
+            one.limit
+            for one in self._allowed.get(ask.owner, ())
+            if not one.has_room(ask.all_slots, step, min(end, step + one.limit.tail + 1))
+        )
+        return next(obstacles, None)
 
     # Room that is nobody's slot: running reservations, strangers, maintenance
 
@@ -96,7 +106,7 @@ class Plan:
     def charge(self, owner: str, slots: int, start: Step, end: Step) -> None:
         """The owner has so many slots (or, negative, fewer) in this time, wherever they are."""
         if owner in self._allowed and start < end:
-            self._allowed[owner].change(start, end, -slots)
+            self._charge(owner, slots, start, end)
             self._returns += slots < 0
 
     def give_back(self, node: NodeName, slots: int, start: Step, end: Step) -> None:
@@ -142,7 +152,7 @@ class Plan:
         start = slot.start if from_step is None else from_step
         if not all(self.has_room(node, ask.slots, start, slot.end) for node in slot.nodes):
             return False
-        if not self._suits(ask, Slot(start, slot.end, slot.nodes)):
+        if not self._suits(ask, Slot(start, slot.end, slot.nodes), is_promised=True):
             return False
         self._settle(ask, slot)
         # It was found in an earlier plan: whether this one has an earlier slot was not looked at yet.
@@ -183,8 +193,9 @@ class Plan:
         if not is_later:
             return
         self._firsts.clear()
-        for room in self._allowed.values():
-            room.forget_before(origin)
+        for allowances in self._allowed.values():
+            for allowance in allowances:
+                allowance.forget_before(origin)
         for number, room in enumerate(self._rooms):
             room.forget_before(origin)
             for holes in self._holes.values():
@@ -256,16 +267,14 @@ class Plan:
         )
 
     def _openings_among(self, ask: Ask) -> Iterator[Opening]:
-        """On the nodes that it may go to, in the times that its owner's limit leaves."""
-        holes, allowed = self._holes_for(ask.slots), self._allowed.get(ask.owner)
-        everything = [(self.origin, FOREVER, 0)]
-        windows = allowed.list_holes(self.origin, FOREVER, ask.all_slots) if allowed else everything
+        """On the nodes that it may go to, in the times that its owner's limits leave."""
+        holes, windows = self._holes_for(ask.slots), self._list_windows(ask)
         numbers = [number for number, name in enumerate(self._names) if ask.may_be_on(name)]
         overlaps = (
             (max(start, since, ask.not_before), min(end, until), node)
             for node in numbers
             for start, end in holes.on_node(node)
-            for since, until, _ in windows
+            for since, until in windows
         )
         return iter(
             sorted(
@@ -275,11 +284,28 @@ class Plan:
             )
         )
 
-    def _suits(self, ask: Ask, slot: Slot) -> bool:
-        allowed = self._allowed.get(ask.owner)
-        if allowed is not None and allowed.least(max(slot.start, self.origin), slot.end) < ask.all_slots:
-            return False
-        return all(ask.may_be_on(node) for node in slot.nodes)
+    def _list_windows(self, ask: Ask) -> list[tuple[Step, Step]]:
+        windows = [(self.origin, FOREVER)]
+        for allowance in self._allowed.get(ask.owner, ()):
+            if ask.length > allowance.limit.tail:
+                others = allowance.list_windows(ask.all_slots, self.origin)
+                windows = [
+                    (max(since, start), min(until, end))
+                    for since, until in windows
+                    for start, end in others
+                    if max(since, start) < min(until, end)
+                ]
+        return windows
+
+    def _suits(self, ask: Ask, slot: Slot, *, is_promised: bool = False) -> bool:
+        """Whether its owner's limits and its nodes allow it; what is promised only a strict limit breaks."""
+        start = max(slot.start, self.origin)
+        allowances = self._allowed.get(ask.owner, ())
+        return all(
+            allowance.has_room(ask.all_slots, start, slot.end)
+            for allowance in allowances
+            if allowance.limit.is_strict or not is_promised
+        ) and all(ask.may_be_on(node) for node in slot.nodes)
 
     def _end_of(self, ask: Ask, start: Step) -> Step:
         return start + ask.length + (self._lag if start == self.origin else 0)
@@ -299,7 +325,11 @@ class Plan:
             self._change(self._numbers[node], slot.start, slot.end, slots)
         if ask.owner in self._allowed:
             start = max(slot.start, self.origin)
-            self._allowed[ask.owner].change(start, slot.end, slots * ask.node_count)
+            self._charge(ask.owner, -slots * ask.node_count, start, slot.end)
+
+    def _charge(self, owner: str, slots: int, start: Step, end: Step) -> None:
+        for allowance in self._allowed[owner]:
+            allowance.change(start, end, -slots)
 
     def _take(self, node: int, slots: int, start: Step, end: Step) -> None:
         self._change(node, start, end, -slots)

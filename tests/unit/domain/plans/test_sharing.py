@@ -23,6 +23,7 @@ from tests.support.domain_values import HOUR, NOW, POLICY, QUAD, make_id, make_n
 
 A, B = NodeName("a"), NodeName("b")
 TWO_GPUS = SharingPolicy(Quotas((QuotaRule("*", "*", Quota(gpus=2)),)))
+HALF = SharingPolicy(Quotas((QuotaRule("*", "*", Quota(long_share=0.5)),)))
 DAY = timedelta(days=1)
 
 
@@ -56,6 +57,47 @@ def started(plan: tuple[AdmissionAction, ...]) -> dict[ReservationId, tuple[Node
 def places(plan: tuple[AdmissionAction, ...]) -> dict[ReservationId, QueuePlace]:
     lists = [action.places for action in plan if isinstance(action, SetQueuePlaces)]
     return {place.reservation_id: place for some in lists for place in some}
+
+
+class TestLongShare:
+    """Half of eight GPUs may be held for longer than four hours."""
+
+    def test_user_with_the_share_waits_for_their_own_and_is_told_so(self) -> None:
+        mine = make_reservation(1, status=Status.ACTIVE, gpu_count=4, expires_at=NOW + DAY)
+        waiting = [
+            request(2, duration=5 * HOUR),
+            request(3, duration=4 * HOUR),
+            request(4, duration=5 * HOUR, username="bob"),
+        ]
+        plan = plan_admission(observe(waiting, Shares(HALF), (mine,)))
+        assert set(started(plan)) == {make_id(3), make_id(4)}, "what is short, and what is another user's"
+        place = places(plan)[make_id(2)]
+        assert place.reason is Reason.WAITING_FOR_QUOTA
+        assert place.detail == (
+            "ada may hold 4 quad GPUs for longer than 4 hours: there is room in that at "
+            "2030-01-02 07:55 UTC, when 00000001 has 4 hours left."
+        )
+
+    def test_promise_stands_when_the_share_shrinks_with_the_fleet(self) -> None:
+        mine = make_reservation(1, status=Status.ACTIVE, gpu_count=4, expires_at=NOW + DAY, nodes=("a",))
+        promised = request(
+            2,
+            status=Status.QUEUED,
+            gpu_count=4,
+            duration=DAY,
+            estimated_start_at=NOW + HOUR,
+            planned_nodes=(B,),
+        )
+        plan = plan_admission(observe([promised], Shares(HALF), (mine,)))
+        assert [action for action in plan if isinstance(action, Record)] == []
+        assert places(plan).get(make_id(2), promised).estimated_start_at == NOW + HOUR
+
+    def test_preview_tells_of_it(self) -> None:
+        mine = make_reservation(1, status=Status.ACTIVE, gpu_count=4, expires_at=NOW + DAY)
+        foresight = Foresight(situation_of(observe([], Shares(HALF), (mine,))), ())
+        foreseen = foresight.foresee(Wish("quad", 1, 5 * HOUR, username="ada"))
+        assert (foreseen.starts_now, foreseen.reason) == (False, Reason.WAITING_FOR_QUOTA)
+        assert foresight.foresee(Wish("quad", 1, 4 * HOUR, username="ada")).starts_now
 
 
 class TestQuota:

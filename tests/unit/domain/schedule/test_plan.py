@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpudev.domain.names import NodeName
+from gpudev.domain.schedule.allowance import Limit
 from gpudev.domain.schedule.grid import FOREVER
 from gpudev.domain.schedule.plan import Plan
 from gpudev.domain.schedule.slots import Ask, Slot
@@ -208,6 +209,57 @@ class TestRestrictions:
         assert plan.allowed_until("ada", 2, ORIGIN) == ORIGIN + 5
         assert plan.allowed_until("bob", 2, ORIGIN) == FOREVER
         assert plan.allowed_until("ada", 5, ORIGIN) == ORIGIN
+
+
+class TestLongLimit:
+    """What ends within 20 steps does not count."""
+
+    def test_short_request_does_not_count_and_is_not_held_back(self) -> None:
+        plan = self._plan()
+        plan.charge("ada", 4, ORIGIN, ORIGIN + 100)
+        assert plan.add(Ask("1", (1,), 8, 20, owner="ada")) == Slot(ORIGIN, ORIGIN + 20, (A,))
+        assert plan.find_obstacle(Ask("2", (2,), 8, 20, owner="ada"), ORIGIN) is None
+
+    def test_long_request_waits_until_the_one_before_it_counts_no_longer(self) -> None:
+        plan = self._plan()
+        assert plan.add(Ask("1", (1,), 4, 100, owner="ada")) == Slot(ORIGIN, ORIGIN + 100, (A,))
+        second = Ask("2", (2,), 1, 100, owner="ada")
+        assert plan.add(second) == Slot(ORIGIN + 80, ORIGIN + 180, (A,))
+        assert plan.find_obstacle(second, ORIGIN + 79) == Limit(4, tail=20)
+        assert plan.add(Ask("3", (3,), 8, 100, owner="bob")) == Slot(ORIGIN, ORIGIN + 100, (B,))
+
+    def test_what_is_given_back_early_makes_room_for_the_next(self) -> None:
+        plan = self._plan()
+        plan.hold(A, 4, ORIGIN, ORIGIN + 100)
+        plan.charge("ada", 4, ORIGIN, ORIGIN + 100)
+        plan.add(Ask("1", (1,), 4, 100, owner="ada"))
+        plan.advance(ORIGIN + 5)
+        plan.give_back(A, 4, ORIGIN + 5, ORIGIN + 100)
+        plan.charge("ada", -4, ORIGIN + 5, ORIGIN + 100)
+        assert plan.compress() == ("1",)
+        assert plan.find_slot("1") == Slot(ORIGIN + 5, ORIGIN + 105, (A,))
+
+    def test_more_than_the_limit_starts_where_its_owner_has_nothing_long(self) -> None:
+        plan = self._plan()
+        plan.add(Ask("1", (1,), 1, 50, owner="ada"))
+        assert plan.add(Ask("2", (2,), 8, 100, node_count=2, owner="ada")) == Slot(
+            ORIGIN + 50, ORIGIN + 150, (A, B)
+        )
+
+    def test_promise_beyond_a_limit_that_shrank_is_kept(self) -> None:
+        plan = self._plan()
+        plan.charge("ada", 4, ORIGIN, ORIGIN + 100)
+        assert plan.keep(Ask("1", (1,), 4, 100, owner="ada"), Slot(ORIGIN + 5, ORIGIN + 105, (A,)))
+
+    def test_an_extension_within_the_tail_is_always_allowed(self) -> None:
+        plan = self._plan()
+        plan.charge("ada", 4, ORIGIN, ORIGIN + 100)
+        assert plan.allowed_until("ada", 1, ORIGIN) == ORIGIN + 20
+        assert plan.allowed_until("ada", 1, ORIGIN + 80) == FOREVER
+
+    @staticmethod
+    def _plan() -> Plan:
+        return Plan({A: 8, B: 8}, ORIGIN, longest=300, long_limits={"ada": Limit(4, tail=20)})
 
 
 class TestTimePasses:

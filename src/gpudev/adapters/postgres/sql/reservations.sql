@@ -15,6 +15,8 @@ SELECT wanted.gpu_type,
             CASE WHEN status IN ('pending', 'queued', 'preparing') THEN duration
             ELSE coalesce(reservation_ended, expires_at) - greatest(launched_at, wanted.since) END)), 0) / 3600)::float8
            AS gpu_hours,
+       coalesce(sum(greatest(1, gpu_count)) FILTER (WHERE CASE status WHEN 'preparing' THEN duration
+           WHEN 'active' THEN expires_at - $4::timestamptz END > $6::interval), 0)::integer AS long_gpus,
        coalesce(bool_or(reservation_id = $5), false) AS is_repeat
 FROM unnest($2::text[], $3::timestamptz[]) AS wanted (gpu_type, since)
 LEFT JOIN reservations r ON r.user_id = $1 AND r.gpu_type = wanted.gpu_type

@@ -42,7 +42,7 @@ class Quota:
 
 LONG = timedelta(hours=4)
 NO_LIMIT = Quota()
-DEFAULT_QUOTA = Quota(waiting=20, reserved_gpu_hours=768, long_share=1 / 13)
+DEFAULT_QUOTA = Quota(waiting=30, reserved_gpu_hours=768, long_share=1 / 13)
 """Chosen by simulation, see `docs/decisions/0046-long-reservations-have-a-share.md`. The largest single
 request, 32 GPUs for 24 hours, is 768 GPU-hours."""
 

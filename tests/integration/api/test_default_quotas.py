@@ -14,7 +14,7 @@ from tests.integration.api.conftest import Person, offer_types
 from tests.support.api_server import ApiServer, running_api
 from tests.support.reservations import NOON, open_test_stores
 
-AT_ONCE = 25
+AT_ONCE = 35
 DAY = {"gpu_count": 4, "duration_hours": 24}
 
 
@@ -36,15 +36,15 @@ def grace(make_person: Callable[..., Person]) -> Person:
 def test_one_user_cannot_fill_the_queue_however_many_submits_come_at_once(ada: Person, eve: Person) -> None:
     with ThreadPoolExecutor(AT_ONCE) as pool:
         answers = list(pool.map(lambda number: ada.submit(key=f"one-{number}"), range(AT_ONCE)))
-    assert sorted(answer.status for answer in answers) == [200] * 20 + [409] * 5
+    assert sorted(answer.status for answer in answers) == [200] * 30 + [409] * 5
     (rejected, *_) = (answer for answer in answers if answer.status == 409)
     assert rejected.json["code"] == "quota_exceeded"
     hint = rejected.json["hint"]
     assert "gpu-dev list" in hint
-    assert rejected.json["detail"] == f"20 of your requests wait for t4 GPUs; your quota is 20. {hint}"
+    assert rejected.json["detail"] == f"30 of your requests wait for t4 GPUs; your quota is 30. {hint}"
     me = {quota["gpu_type"]: quota for quota in ada.call("GET", "/v1/me").json["quotas"]}
-    assert (me["t4"]["waiting"], me["t4"]["max_waiting"]) == (20, 20)
-    assert (me["t4"]["reserved_gpu_hours"], me["t4"]["max_reserved_gpu_hours"]) == (20, 768)
+    assert (me["t4"]["waiting"], me["t4"]["max_waiting"]) == (30, 30)
+    assert (me["t4"]["reserved_gpu_hours"], me["t4"]["max_reserved_gpu_hours"]) == (30, 768)
     assert eve.submit().status == 200
 
 

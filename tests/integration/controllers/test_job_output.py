@@ -7,8 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from gpudev.app.controllers.execute import Executor
-from gpudev.app.controllers.reservations import ReservationController, Rules
+from gpudev.app.controllers.reservations import Rules
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.domain.expiry import TimePolicy
@@ -17,8 +16,10 @@ from gpudev.domain.names import NodeName, OperationId
 from gpudev.domain.operations import OperationKind
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import ObservedMember, ObservedServer, ServerPhase
+from gpudev.ports.turns import Kind
 from tests.support.active import make_active
 from tests.support.controlled_world import MovableClock
+from tests.support.engines import AnyEngine, make_reservation_engine
 from tests.support.reservations import open_test_stores
 from tests.support.simulated_cluster import SimulatedCluster
 
@@ -46,24 +47,13 @@ class DyingController:
         for _ in range(2):
             try:
                 while not (await self.stores.reservations.get(row.id)).is_cleaned:
-                    await self._make_controller().turn(row.id)
+                    await self._make_engine().turn(row.id)
             except Crash:
-                await self.stores.reservations.take_over(self.clock.now())
+                await self.stores.turns.take_over(Kind.RESERVATION, self.clock.now())
 
-    def _make_controller(self) -> ReservationController:
-        stores = self.stores
-        executor = Executor(
-            stores.reservations,
-            stores.operations,
-            stores.admissions,
-            self.cluster,
-            self.clock,
-            self._pass_fault_point,
-            job_outputs=stores.job_outputs,
-        )
-        return ReservationController(
-            stores.queue, executor, Rules(DEFAULT_CATALOGUE, TimePolicy()), stores.disks
-        )
+    def _make_engine(self) -> AnyEngine:
+        rules = Rules(DEFAULT_CATALOGUE, TimePolicy())
+        return make_reservation_engine(self.stores, self.cluster, self.clock, rules, self._pass_fault_point)
 
     def _pass_fault_point(self, point: str) -> None:
         self.passed.append(point)

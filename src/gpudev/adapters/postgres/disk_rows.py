@@ -64,13 +64,8 @@ def _id(value: object, kind: Any) -> Any:
 
 
 def claim_from(row: Row, lease: Lease) -> DiskClaim:
-    columns = zip(
-        row["operation_ids"],
-        row["operation_kinds"],
-        row["operation_times"],
-        row["operation_sizes"],
-        strict=True,
-    )
+    names = ("ids", "kinds", "times", "sizes")
+    columns = zip(*(row[f"operation_{name}"] or () for name in names), strict=True)
     return DiskClaim(
         lease=lease,
         disk=disk_from(row),

@@ -249,7 +249,7 @@ def _page_values(query: ListQuery) -> tuple[object, ...]:
 
 def _operations_from(row: Row) -> tuple[Operation, ...]:
     names = ("ids", "kinds", "times", "admins", "lengths", "waits", "reasons")
-    columns = zip(*(row[f"operation_{name}"] for name in names), strict=True)
+    columns = zip(*(row[f"operation_{name}"] or () for name in names), strict=True)
     return tuple(
         Operation(OperationId(str(id_)), OperationKind(kind), at, by_admin, Terms(length, not_before, reason))
         for id_, kind, at, by_admin, length, not_before, reason in columns

@@ -49,19 +49,16 @@ FROM noted;
 WITH claimed AS (
 -- include: turns.claim
 )
-SELECT d.*, claimed.asked, claimed.defects,
-       ARRAY(SELECT o.operation_id FROM disk_operations o
-             WHERE o.disk_id = $1 AND o.status = 'requested' ORDER BY o.requested_at) AS operation_ids,
-       ARRAY(SELECT o.kind FROM disk_operations o
-             WHERE o.disk_id = $1 AND o.status = 'requested' ORDER BY o.requested_at) AS operation_kinds,
-       ARRAY(SELECT o.requested_at FROM disk_operations o
-             WHERE o.disk_id = $1 AND o.status = 'requested' ORDER BY o.requested_at) AS operation_times,
-       ARRAY(SELECT o.size_gb FROM disk_operations o
-             WHERE o.disk_id = $1 AND o.status = 'requested' ORDER BY o.requested_at) AS operation_sizes,
+SELECT d.*, claimed.asked, claimed.defects, waiting.*,
        ARRAY(SELECT c.source_snapshot_id FROM disks c
              WHERE c.source_disk_id = $1 AND c.source_snapshot_id IS NOT NULL AND c.state = 'creating')
            AS wanted_snapshots
-FROM claimed JOIN disk_rows d ON d.disk_id = claimed.key;
+FROM claimed JOIN disk_rows d ON d.disk_id = claimed.key
+CROSS JOIN LATERAL (
+    SELECT array_agg(operation_id) AS operation_ids, array_agg(kind) AS operation_kinds,
+           array_agg(requested_at) AS operation_times, array_agg(size_gb) AS operation_sizes
+    FROM (SELECT * FROM disk_operations WHERE disk_id = $1 AND status = 'requested' ORDER BY requested_at) o
+) waiting;
 
 -- The guarded write: nothing happens unless the row is still the one that was read, and, where a lease
 -- is given, still leased by the writer. Whoever waits for the disk hears of it.

@@ -218,27 +218,20 @@ GROUP BY status;
 WITH claimed AS (
 -- include: turns.claim
 )
-SELECT r.*, claimed.asked, claimed.defects,
-       ARRAY(SELECT o.operation_id FROM operations o
-             WHERE o.reservation_id = $1 AND o.status = 'requested' ORDER BY o.requested_at) AS operation_ids,
-       ARRAY(SELECT o.kind FROM operations o
-             WHERE o.reservation_id = $1 AND o.status = 'requested' ORDER BY o.requested_at) AS operation_kinds,
-       ARRAY(SELECT o.requested_at FROM operations o
-             WHERE o.reservation_id = $1 AND o.status = 'requested' ORDER BY o.requested_at) AS operation_times,
-       ARRAY(SELECT o.is_by_admin FROM operations o
-             WHERE o.reservation_id = $1 AND o.status = 'requested' ORDER BY o.requested_at) AS operation_admins,
-       ARRAY(SELECT o.length FROM operations o
-             WHERE o.reservation_id = $1 AND o.status = 'requested' ORDER BY o.requested_at) AS operation_lengths,
-       ARRAY(SELECT o.not_before FROM operations o
-             WHERE o.reservation_id = $1 AND o.status = 'requested' ORDER BY o.requested_at) AS operation_waits,
-       ARRAY(SELECT o.reason FROM operations o
-             WHERE o.reservation_id = $1 AND o.status = 'requested' ORDER BY o.requested_at) AS operation_reasons,
+SELECT r.*, claimed.asked, claimed.defects, waiting.*,
        (SELECT coalesce(jsonb_agg(jsonb_build_object('node', d.node_name, 'gpu_type', d.gpu_type,
                                                      'reason', d.reason) ORDER BY d.node_name), '[]')
         FROM drains d
         WHERE d.node_name = r.node_name
            OR r.other_members @> jsonb_build_array(jsonb_build_object('node', d.node_name))) AS drains
-FROM claimed JOIN reservation_rows r ON r.reservation_id = claimed.key;
+FROM claimed JOIN reservation_rows r ON r.reservation_id = claimed.key
+CROSS JOIN LATERAL (
+    SELECT array_agg(operation_id) AS operation_ids, array_agg(kind) AS operation_kinds,
+           array_agg(requested_at) AS operation_times, array_agg(is_by_admin) AS operation_admins,
+           array_agg(length) AS operation_lengths, array_agg(not_before) AS operation_waits,
+           array_agg(reason) AS operation_reasons
+    FROM (SELECT * FROM operations WHERE reservation_id = $1 AND status = 'requested' ORDER BY requested_at) o
+) waiting;
 
 -- The guarded write: nothing happens unless the row is still the one that was read, and, where a lease
 -- is given, still leased by the writer. $28 has the columns that `recording.MARKS` names.

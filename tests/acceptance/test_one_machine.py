@@ -120,7 +120,7 @@ def test_when_all_gpus_are_taken_the_next_waits_and_then_starts_by_itself(machin
     assert (job["status"], job["queue_position"], job["reason"]) == ("queued", 1, "waiting_for_capacity")
     assert holders[0][:8] in job["current_detailed_status"]
     assert 118 <= job["estimated_wait_minutes"] <= 128  # The plan has steps of five minutes.
-    assert machine.show(behind)["queue_position"] == 2
+    assert wait_for(lambda: machine.show(behind).get("queue_position"), "the next position") == 2
     machine.run("cancel", holders[1], "--yes")
     for reservation in (waiting, behind):
         wait_for(lambda each=reservation: machine.show(each)["status"] == "active", "the queue to move")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
@@ -51,14 +52,18 @@ from gpudev.ports.cluster import Cluster
 from gpudev.settings import Settings
 
 _DATABASE_RETRY_SECONDS = 0.02
-_RESERVATIONS_AT_ONCE = 16
+_RESERVATIONS_AT_ONCE = 64
+"""The end of a dev server is part of a turn: many that one user ends at once must not hold up others."""
 _DISKS_AT_ONCE = 8
 _RECONCILIATION = timedelta(minutes=5)
+_SWITCH_SECONDS = 0.0005
 
 
 def run_controller() -> None:
     settings = Settings()
     begin(settings)
+    # Threads remove trees and measure servers; the event loop must not wait for one of them at each step.
+    sys.setswitchinterval(_SWITCH_SECONDS)
     uvloop.run(_serve_controller(settings))
 
 

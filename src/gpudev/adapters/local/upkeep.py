@@ -14,6 +14,7 @@ import asyncio
 import itertools
 import socket
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -50,6 +51,9 @@ _SECONDS_OF_GOOD_HEALTH = 10
 """A server that ran this long starts again at once; one that keeps ending is given pauses."""
 _ANSWER_PAUSE = 0.25
 _TRIES_TO_FREE_THE_PORT = 6
+# Of their own: no start waits for a thread until servers have been measured or have ended.
+_MEASURING = ThreadPoolExecutor(2, thread_name_prefix="measuring")
+_ENDING = ThreadPoolExecutor(32, thread_name_prefix="ending")
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +147,9 @@ class Upkeep:
     async def measure(self, now: datetime) -> Usage | None:
         if self._phase is not ServerPhase.READY:
             return None
-        return await asyncio.to_thread(self._meter.measure, self.record, now)
+        return await asyncio.get_running_loop().run_in_executor(
+            _MEASURING, self._meter.measure, self.record, now
+        )
 
     async def write_down(self) -> None:
         await self._write(self.record)
@@ -207,7 +213,7 @@ class Upkeep:
 
     async def _end_what_runs(self) -> None:
         processes = self._files.find_processes()
-        await asyncio.to_thread(end_server, self.record.name, processes)
+        await asyncio.get_running_loop().run_in_executor(_ENDING, end_server, self.record.name, processes)
 
     async def _run(self) -> None:
         try:

@@ -3,30 +3,63 @@
 Real GPUs are asked through NVML. A simulated one has no use of its own, so its figures are what somebody
 declares in a file beside the server's record, `usage.json`, as `{"gpu_use": 80, "gpu_memory": 40}`; without
 the file they are 0.
+
+Connections and processes are read for the whole machine, and shared by all servers that are measured within a
+moment: what one of them does with them must not make it expensive to measure the others.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import threading
 import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Generic, TypeVar
+from weakref import WeakSet
 
 from gpudev.adapters.local.nodes.gpu import LocalGpu
 from gpudev.adapters.local.nodes.nvml import find_use
-from gpudev.adapters.local.processes.descendants import find_strays
+from gpudev.adapters.local.processes.descendants import list_marked
 from gpudev.adapters.local.processes.identity import find_status
 from gpudev.adapters.local.record import Record
 from gpudev.domain.idle import Signal, Usage
 
 _STATE = 3
 _OPEN = b"01"
+_PORT = re.compile(rb"[0-9A-F]{4}")
 _DECLARED = (Signal.GPU_USE, Signal.GPU_MEMORY)
 _WHOLE = 100
 _TICKS = os.sysconf("SC_CLK_TCK")
 _TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+_SHARED_SECONDS = 0.2
+T = TypeVar("T")
+
+
+class Shared(Generic[T]):
+    """A reading of the whole machine; all who ask within a moment share it, each once."""
+
+    def __init__(self, read: Callable[[], T], seconds: float = _SHARED_SECONDS) -> None:
+        self._read = read
+        self._seconds = seconds
+        self._lock = threading.Lock()
+        self._last: tuple[float, T] | None = None
+        self._given: WeakSet[object] = WeakSet()
+
+    def get(self, asker: object) -> T:
+        with self._lock:
+            last = self._last
+            if last is None or asker in self._given or time.monotonic() >= last[0] + self._seconds:
+                value = self._read()
+                self._last = last = time.monotonic(), value
+                self._given = WeakSet()
+            self._given.add(asker)
+            return last[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +78,7 @@ class UsageMeter:
         self._last: CpuTime | None = None
 
     def measure(self, record: Record, now: datetime) -> Usage:
-        signals: dict[Signal, float] = {Signal.SSH: float(count_connections(record.port))}
+        signals: dict[Signal, float] = {Signal.SSH: float(_CONNECTIONS.get(self)[record.port])}
         absent = {Signal.JUPYTER}
         if record.gpus:
             signals |= self._measure_gpus(record.gpus)
@@ -78,7 +111,7 @@ class UsageMeter:
 
     def _measure_cpu(self, record: Record) -> float | None:
         last = self._last
-        self._last = CpuTime(time.monotonic(), _sum_cpu_seconds(find_strays(record.name)))
+        self._last = CpuTime(time.monotonic(), _sum_cpu_seconds(_PROCESSES.get(self).get(record.name, ())))
         if last is None or self._last.at <= last.at:
             return None
         # Processes that ended in between have taken their time with them.
@@ -97,18 +130,22 @@ def read_declared(content: bytes) -> dict[Signal, float]:
     return {signal: float(said.get(signal, 0)) for signal in _DECLARED}
 
 
-def count_connections(port: int) -> int:
-    """Established TCP connections to a port of this machine."""
-    return sum(count_in_table(table.read_bytes(), port) for table in _TABLES if table.exists())
+def count_connections() -> Counter[int]:
+    """Established TCP connections, by the port of this machine."""
+    return sum((count_in_table(table.read_bytes()) for table in _TABLES if table.exists()), Counter[int]())
 
 
-def count_in_table(table: bytes, port: int) -> int:
-    rows = (line.split() for line in table.splitlines()[1:])
-    ending = f":{port:04X}".encode()
-    return sum(1 for row in rows if len(row) > _STATE and row[1].endswith(ending) and row[_STATE] == _OPEN)
+def count_in_table(table: bytes) -> Counter[int]:
+    rows = (line.split(maxsplit=_STATE + 1) for line in table.splitlines()[1:])
+    ports = (row[1].rpartition(b":")[2] for row in rows if len(row) > _STATE and row[_STATE] == _OPEN)
+    return Counter(int(port, 16) for port in ports if _PORT.fullmatch(port))
 
 
-def _sum_cpu_seconds(pids: set[int]) -> float:
+_CONNECTIONS: Shared[Counter[int]] = Shared(count_connections)
+_PROCESSES: Shared[Mapping[str, frozenset[int]]] = Shared(list_marked)
+
+
+def _sum_cpu_seconds(pids: Iterable[int]) -> float:
     return sum(map(_cpu_seconds, pids))
 
 

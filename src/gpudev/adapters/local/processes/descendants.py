@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from gpudev.adapters.local.processes.identity import find_parent, identify, list_pids
@@ -16,6 +17,7 @@ _ROUND_SECONDS = 0.01
 
 MARK = "GPU_DEV_SERVER"
 """The environment variable by which strays of a server are known: it has the server's name."""
+_MARKED = f"{MARK}=".encode()
 
 
 def end_descendants(ancestor: int) -> None:
@@ -51,6 +53,16 @@ def find_strays(server_name: str) -> set[int]:
     mark = f"{MARK}={server_name}".encode()
     marked = {pid for pid in list_pids() if pid != os.getpid() and mark in _read_environment(pid)}
     return {pid for pid in marked if identify(pid) is not None}
+
+
+def list_marked() -> Mapping[str, frozenset[int]]:
+    """The processes of each server, by its name, from one look at all processes of this machine."""
+    found: dict[str, set[int]] = {}
+    for pid in list_pids():
+        for entry in _read_environment(pid):
+            if entry.startswith(_MARKED):
+                found.setdefault(entry[len(_MARKED) :].decode(errors="replace"), set()).add(pid)
+    return {name: frozenset(pids) for name, pids in found.items()}
 
 
 def end_strays(server_name: str) -> None:

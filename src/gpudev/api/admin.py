@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Path, Query, Request, Response
 
 from gpudev.api.context import App, Caller
 from gpudev.api.encoding import json_response
-from gpudev.api.moments import as_utc
+from gpudev.api.moments import Moment, as_utc
 from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.app.admin import Anchor, Verification
 from gpudev.domain.audit import AuditAction, AuditRecord
@@ -27,10 +27,11 @@ from gpudev.wire.admin import (
     UserDetail,
     UserList,
 )
-from gpudev.wire.text import Lookup, Name, Text
+from gpudev.wire.text import Lookup, Text
 
 Username = Annotated[Lookup, Path(description="Name of the user.")]
 Filter = Annotated[str, Text(200, code="bad_filter")]
+AnchorText = Annotated[str, Text(200, pattern="^([0-9]{1,9}:[0-9a-f]{64})?$")]
 _ANCHOR = re.compile(r"([0-9]{1,9}):([0-9a-f]{64})")
 
 
@@ -102,8 +103,8 @@ async def read_audit(
     caller: Caller,
     user: Annotated[Filter | None, Query(description="Only what this user did.")] = None,
     action: Annotated[Filter | None, Query(description="Only this action.")] = None,
-    since: Annotated[datetime | None, Query(description="Only from this time on.")] = None,
-    until: Annotated[datetime | None, Query(description="Only before this time.")] = None,
+    since: Annotated[Moment | None, Query(description="Only from this time on.")] = None,
+    until: Annotated[Moment | None, Query(description="Only before this time.")] = None,
     before: Annotated[int | None, Query(ge=1, lt=2**63, description="Only entries before this one.")] = None,
     limit: Annotated[int, Query(ge=1, le=500, description="The most on a page.")] = 50,
 ) -> Response:
@@ -125,7 +126,7 @@ async def read_audit(
 async def verify_audit(
     app: App,
     caller: Caller,
-    anchor: Annotated[Name | None, Query(description="NUMBER:HASH of a seal, noted earlier.")] = None,
+    anchor: Annotated[AnchorText | None, Query(description="NUMBER:HASH of a seal, noted earlier.")] = None,
 ) -> Response:
     """Recompute the whole chain of the audit log."""
     found = await app.admin.verify_audit(caller, _parse_anchor(anchor) if anchor else None)

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from gpudev import wire
 from gpudev.api.free_text import teach_pydantic
@@ -49,6 +49,16 @@ def list_wire_types() -> Iterator[type]:
         for value in vars(module).values():
             if isinstance(value, type) and is_dataclass(value) and value.__module__ == module.__name__:
                 yield value
+
+
+def close_mappings(schema: Any) -> Any:
+    """Say of each mapping whose keys have a rule that it has no other keys; pydantic leaves that out."""
+    if isinstance(schema, list):
+        return [close_mappings(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {name: close_mappings(each) for name, each in schema.items()}
+    return {**closed, "additionalProperties": False} if "patternProperties" in closed else closed
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What `wire.text` says of free text, made known to pydantic: the check of a request, and its JSON Schema."""
+"""What `wire.text` says of values, made known to pydantic: the check of a request, and its JSON Schema."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import AfterValidator, GetCoreSchemaHandler, GetJsonSchemaHandler
 
-from gpudev.wire.text import HIDDEN, LINE_BREAKS, Text
+from gpudev.wire.text import HIDDEN, LINE_BREAKS, Exact, Text, Within
 
 _LAST_CONTROL = 0x1F
 _LAST_OF_PLANE_0 = 0xFFFF
@@ -24,6 +24,8 @@ class BadText(ValueError):
 def teach_pydantic() -> None:
     Text.__get_pydantic_core_schema__ = _check  # type: ignore[attr-defined]  # pydantic looks for it
     Text.__get_pydantic_json_schema__ = _describe  # type: ignore[attr-defined]  # the same
+    Exact.__get_pydantic_core_schema__ = _check_exactly  # type: ignore[attr-defined]  # the same
+    Within.__get_pydantic_json_schema__ = _describe_range  # type: ignore[attr-defined]  # the same
 
 
 def _check(rule: Text, source: Any, handler: GetCoreSchemaHandler) -> Any:
@@ -35,8 +37,18 @@ def _check(rule: Text, source: Any, handler: GetCoreSchemaHandler) -> Any:
     return AfterValidator(check).__get_pydantic_core_schema__(source, handler)
 
 
+def _check_exactly(_rule: Exact, source: Any, handler: GetCoreSchemaHandler) -> Any:
+    return {**handler(source), "strict": True}
+
+
 def _describe(rule: Text, schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
-    return {**handler(schema), "maxLength": rule.longest, "pattern": _pattern(has_lines=rule.has_lines)}
+    pattern = rule.pattern or _pattern(has_lines=rule.has_lines)
+    return {**handler(schema), "maxLength": rule.longest, "pattern": pattern}
+
+
+def _describe_range(rule: Within, schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+    lower = "exclusiveMinimum" if rule.without_first else "minimum"
+    return {**handler(schema), lower: rule.first, "maximum": rule.last}
 
 
 def _pattern(*, has_lines: bool) -> str:

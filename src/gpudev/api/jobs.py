@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from gpudev.api import disk_views, views
+from gpudev.api import disk_views, segments, views  # noqa: F401 - segments: the kind of parameter `job`
 from gpudev.api.context import App, Caller, Visitor, application_of
 from gpudev.api.documents import documents_of
 from gpudev.api.encoding import encode, json_response
@@ -69,7 +69,7 @@ async def list_jobs(
     return json_response({"jobs": jobs, "total": total, "limit": limit, "offset": offset})
 
 
-@router.get("/jobs/{job_id}", response_model=JobDetail, responses=problems(404, 409))
+@router.get("/jobs/{job_id:job}", response_model=JobDetail, responses=problems(404, 409))
 async def get_job(request: Request, visitor: Visitor, job_id: JobId) -> Response:
     """A reservation by its id, a prefix of it, or its name."""
     app = application_of(request)

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Response
 
+from gpudev.api import segments  # noqa: F401 - the kind of parameter `key`
 from gpudev.api.context import App, Caller
 from gpudev.api.encoding import json_response, secret_response
 from gpudev.api.problems import OF_EVERY_CALLER, problems
@@ -52,7 +53,7 @@ async def list_keys(app: App, caller: Caller) -> Response:
     return json_response(KeyList(keys=keys))
 
 
-@router.delete("/{prefix}", response_model=RevokedKey, responses=problems(404, 409))
+@router.delete("/{prefix:key}", response_model=RevokedKey, responses=problems(404, 409))
 async def revoke_key(app: App, caller: Caller, prefix: Prefix) -> Response:
     """End one of one's own keys. One that has ended already stays so."""
     await app.keys.revoke(caller, prefix)

@@ -24,7 +24,7 @@ async def get_notifications(app: App, caller: Caller) -> Response:
 async def set_notifications(app: App, caller: Caller, body: NotificationChoice) -> Response:
     """Choose where and of what. The answer tells the secret that a webhook's messages are signed with."""
     if not body.url:
-        await app.notify.unset(caller)
+        await app.notify.unset(caller, body.kind, body.topics)
         return json_response(_shown(app, None))
     target = await app.notify.set(caller, body.kind, body.url, body.topics)
     return json_response(_shown(app, target, with_secret=True), headers={"Cache-Control": "no-store"})

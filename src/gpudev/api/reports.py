@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Query, Response
 from gpudev.api.admin import only_admins
 from gpudev.api.context import App, Caller
 from gpudev.api.encoding import json_response
-from gpudev.api.moments import as_utc
+from gpudev.api.moments import Moment, as_utc
 from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.ports.reports import ReportKey
 from gpudev.wire.reports import UsageRow, UsageTable
@@ -24,8 +24,8 @@ router = APIRouter(
 async def report_usage(
     app: App,
     caller: Caller,
-    begin: Annotated[datetime | None, Query(alias="from", description="First moment; 30 days ago.")] = None,
-    end: Annotated[datetime | None, Query(alias="to", description="Last moment; now.")] = None,
+    begin: Annotated[Moment | None, Query(alias="from", description="First moment; 30 days ago.")] = None,
+    end: Annotated[Moment | None, Query(alias="to", description="Last moment; now.")] = None,
     by: Annotated[ReportKey, Query(description="By what it is added up.")] = ReportKey.USER,
 ) -> Response:
     """How much was used, how long people waited, how much lay idle, and what it cost."""

@@ -7,10 +7,12 @@ import signal
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
+from typing import Any
 
 import structlog
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from typing_extensions import override
 
 from gpudev import __version__
 from gpudev.api import (
@@ -32,6 +34,7 @@ from gpudev.api import (
     submit,
 )
 from gpudev.api.body_limit import BODY_SECONDS, BodyLimit
+from gpudev.api.descriptions import close_mappings
 from gpudev.api.documents import Documents
 from gpudev.app.application import Application
 from gpudev.telemetry import REQUESTS
@@ -40,7 +43,7 @@ _log = structlog.get_logger(__name__)
 
 
 def make_service(application: Application, body_seconds: float = BODY_SECONDS) -> FastAPI:
-    service = FastAPI(
+    service = Service(
         title="gpu-dev",
         version=__version__,
         description="Lends GPU machines to developers: reserve, connect, release.",
@@ -71,6 +74,16 @@ def make_service(application: Application, body_seconds: float = BODY_SECONDS) -
     )
     service.router.routes[:0] = [route for module in modules for route in module.router.routes]
     return service
+
+
+class Service(FastAPI):
+    _document: dict[str, Any] | None = None
+
+    @override
+    def openapi(self) -> dict[str, Any]:
+        if self._document is None:
+            self._document = close_mappings(super().openapi())
+        return self._document
 
 
 @asynccontextmanager
@@ -109,7 +122,7 @@ class Stopwatch:
 
         async def timed_send(message: Message) -> None:
             if message["type"] == "http.response.start":
-                route = getattr(scope.get("route"), "path", "unknown")
+                route = getattr(scope.get("route"), "path_format", "unknown")
                 elapsed = time.perf_counter() - started
                 REQUESTS.labels(scope["method"], route, message["status"]).observe(elapsed)
             await send(message)

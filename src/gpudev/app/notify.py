@@ -34,7 +34,12 @@ class Notify:
         await self.audit.write(caller.entry(AuditAction.SET_NOTIFICATIONS, urlsplit(url).netloc))
         return target
 
-    async def unset(self, caller: Caller) -> None:
+    async def unset(
+        self, caller: Caller, kind: str = TargetKind.WEBHOOK, topics: Collection[str] = ()
+    ) -> None:
+        """The rest of the choice is checked all the same: a wrong topic is never accepted."""
+        _kind_of(kind)
+        _topics_of(topics)
         await self.notifications.unset_target(caller.user_id)
         await self.audit.write(caller.entry(AuditAction.SET_NOTIFICATIONS, detail="None."))
 

@@ -5,6 +5,7 @@ A drain is an admin's word, beside what the cluster itself says of its nodes. Ne
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -15,6 +16,7 @@ from gpudev.domain.names import NodeName
 from gpudev.domain.reservation import Reservation
 
 MAX_REASON = 200
+_NOT_IN_A_LINE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 class NodeState(StrEnum):
@@ -45,7 +47,7 @@ class Drain:
 def read_reason(text: str) -> str:
     """One line that may be shown on terminals; its last full stop is ours."""
     reason = text.strip().rstrip(".")
-    if not reason.isprintable() or len(reason) > MAX_REASON:
+    if _NOT_IN_A_LINE.search(reason) or len(reason) > MAX_REASON:
         raise Invalid(
             f"A reason is one line of at most {MAX_REASON} characters.",
             hint='For example: --reason "its fans are replaced"',

@@ -13,6 +13,7 @@ from gpudev.domain.reasons import Reason
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.schedule.grid import Grid
 
+_HOUR = timedelta(hours=1)
 MIN_DURATION = timedelta(minutes=5)
 MAX_DURATION = timedelta(hours=24)
 WARNING_MINUTES = (30, 15, 5)
@@ -49,16 +50,15 @@ class TimePolicy:
 
 def duration_of(hours: float) -> timedelta:
     """Hours as a length of time; what no clock can count is refused like any other bad length."""
-    try:
-        return check_duration(timedelta(hours=hours))
-    except (OverflowError, ValueError):
-        raise _bad_duration(hours) from None
+    if not MIN_DURATION / _HOUR <= hours <= MAX_DURATION / _HOUR:
+        raise _bad_duration(hours)
+    return timedelta(hours=hours)
 
 
 def check_duration(duration: timedelta) -> timedelta:
     if MIN_DURATION <= duration <= MAX_DURATION:
         return duration
-    raise _bad_duration(duration / timedelta(hours=1))
+    raise _bad_duration(duration / _HOUR)
 
 
 def _bad_duration(hours: float) -> Invalid:

@@ -22,6 +22,9 @@ MIN_PREFIX_LENGTH = 4
 
 MAX_NAME_LENGTH = 40
 
+RESERVED_NAMES = frozenset({"preview", "submit"})
+"""Paths of the API: a reservation of such a name could not be looked up by it."""
+
 _NAME = re.compile(r"[a-z0-9-]{1,40}")
 _NOT_IN_A_NAME = re.compile(r"[^a-z0-9]+")
 _GITHUB_USER = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}[A-Za-z0-9])?")
@@ -82,6 +85,12 @@ def check_reservation_name(name: str) -> str:
             hint="Use 1 to 40 lower-case letters, digits and dashes, for example --name my-run.",
             code="bad_name",
         )
+    if name in RESERVED_NAMES:
+        raise Invalid(
+            f'The name "{name}" is reserved.',
+            hint="Choose another one, for example --name my-run.",
+            code="bad_name",
+        )
     if _could_be_an_id(name):
         raise Invalid(
             f'The name "{name}" could be taken for a reservation id.',
@@ -104,7 +113,7 @@ def suffix_name(name: str, reservation_id: ReservationId) -> str:
 
 
 def is_reservation_name(name: str) -> bool:
-    return _NAME.fullmatch(name) is not None and not _could_be_an_id(name)
+    return _NAME.fullmatch(name) is not None and name not in RESERVED_NAMES and not _could_be_an_id(name)
 
 
 def parse_reservation_id(text: str) -> ReservationId:

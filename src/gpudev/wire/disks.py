@@ -3,40 +3,45 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Annotated
 
 from gpudev.wire.message import message
-from gpudev.wire.text import Name
+from gpudev.wire.text import Text, Within
+
+DiskName = Annotated[str, Text(200, pattern="^[A-Za-z0-9_-]{1,50}$")]
+RestoredName = Annotated[str, Text(200, pattern="^[A-Za-z0-9_-]{0,50}$")]
+DiskSize = Annotated[int, Within(10, 10_000)]
 
 
 @message
 class CreateDiskRequest:
-    disk_name: Name
+    disk_name: DiskName
     """`[A-Za-z0-9_-]{1,50}`, unique among one's disks that are not deleted."""
-    size_gb: int | None = None
+    size_gb: DiskSize | None = None
     """10 to 10000. Left out: 100."""
 
 
 @message
 class RenameDiskRequest:
-    new_name: Name
+    new_name: DiskName
     """What it is called from now on."""
 
 
 @message
 class CloneDiskRequest:
-    new_name: Name
+    new_name: DiskName
     """Name of the copy."""
 
 
 @message
 class GrowDiskRequest:
-    size_gb: int
+    size_gb: DiskSize
     """More than it has."""
 
 
 @message
 class RestoreDiskRequest:
-    new_name: Name | None = None
+    new_name: RestoredName | None = None
     """What it is called from now on. Left out: as before."""
 
 

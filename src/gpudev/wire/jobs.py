@@ -9,9 +9,11 @@ from dataclasses import field
 from datetime import datetime
 from typing import Annotated
 
+from gpudev.wire.disks import DiskSize
 from gpudev.wire.message import message
-from gpudev.wire.text import Line, Name, Text
+from gpudev.wire.text import Flag, Line, Name, Text, Within
 
+Hours = Annotated[float, Within(1 / 12, 24)]
 Image = Annotated[str, Text(2000)]
 PublicKey = Annotated[str, Text(8192, has_lines=True, code="bad_ssh_key")]
 EnvironmentName = Annotated[str, Text(200, code="bad_env_var")]
@@ -27,7 +29,7 @@ class SubmitRequest:
     gpu_count: int
     """How many: 1, 2, 4 or 8, up to the node's size; 0 for the CPU types; with `distributed`, those of
     several whole nodes."""
-    duration_hours: float
+    duration_hours: Hours
     """For how long, counted from the moment the dev server answers: 5 minutes to 24 hours."""
     name: Name | None = None
     """`[a-z0-9-]{1,40}`, not all hexadecimal, unique among one's live reservations. Left out: one is made."""
@@ -35,20 +37,20 @@ class SubmitRequest:
     """Container image instead of the standard one; on one machine it is not supported."""
     dockerfile: Annotated[str, Text(1_000_000, has_lines=True)] | None = None
     """Build context with a Dockerfile, as base64 of a tar.gz. Not supported yet."""
-    preserve_entrypoint: bool | None = None
+    preserve_entrypoint: Flag | None = None
     """Run the entry point of one's own image. Not supported yet."""
     disk_name: Name | None = None
     """The disk that becomes the home, made if there is none of that name; `none` for a home that is not kept.
     Left out: the disk `default`, or none while another of one's live reservations has it."""
-    no_persistent_disk: bool | None = None
+    no_persistent_disk: Flag | None = None
     """The same as the disk name `none`."""
-    disk_size_gb: int | None = None
+    disk_size_gb: DiskSize | None = None
     """Size of a disk that is made for this, 10 to 10000 GB. Left out: 100."""
-    jupyter_enabled: bool | None = None
+    jupyter_enabled: Flag | None = None
     """Start Jupyter Lab as well. Not supported yet."""
-    recreate_env: bool | None = None
+    recreate_env: Flag | None = None
     """Make the shell environment on the disk anew. Not supported yet."""
-    distributed: bool | None = None
+    distributed: Flag | None = None
     """The GPUs are those of 2 to 4 whole nodes, which start and end together. `RANK`, `NODE_RANK`,
     `WORLD_SIZE`, `MASTER_ADDR`, `MASTER_PORT` and `MULTINODE_HOSTS` are set there. Not all types have it."""
     node_labels: dict[Name, Name] | None = None
@@ -79,7 +81,7 @@ class SubmitRequest03:
     `GPU_COUNT` for one GPU.
     """
 
-    duration_hours: float
+    duration_hours: Hours
     """For how long, counted from the moment the dev server answers: 5 minutes to 24 hours."""
     env_vars: dict[EnvironmentName, EnvironmentValue] = field(default_factory=dict)
     """What is asked for, and the environment of the dev server."""
@@ -89,7 +91,7 @@ class SubmitRequest03:
     """Not looked at: it follows from the GPU type."""
     disk_name: Name | None = None
     """The disk that becomes the home, made if there is none of that name; `none` for none."""
-    disk_size_gb: int | None = None
+    disk_size_gb: DiskSize | None = None
     """Size of a disk that is made for this, 10 to 10000 GB. Left out: 100."""
     command: Annotated[str, Text(32_768, has_lines=True)] | None = None
     """Run this once after the start. Not supported yet."""
@@ -245,13 +247,13 @@ class JobList:
 
 @message
 class ExtendRequest:
-    extension_hours: float
+    extension_hours: Annotated[float, Within(0, 48, without_first=True)]
     """By how many hours, counted from the present end; more than 0."""
 
 
 @message
 class KeepRequest:
-    hours: float
+    hours: Annotated[float, Within(0, 48, without_first=True)]
     """For how long, from now; more than 0 and at most 48."""
     reason: Line = ""
     """Why it is to be kept although nobody uses it; it is shown in its events."""

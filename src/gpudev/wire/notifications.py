@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import field
+from typing import Annotated
 
 from gpudev.wire.message import message
-from gpudev.wire.text import Address, Name
+from gpudev.wire.text import Text
+
+Target = Annotated[str, Text(2000, pattern=r"^(https?://[A-Za-z0-9._:\[\]-]+([/?#][!-~]*)?)?$")]
+Kind = Annotated[str, Text(200, pattern="^(webhook|slack)$")]
+Topic = Annotated[str, Text(200, pattern="^(starts|warnings|ends|failures|queue)$")]
 
 
 @message
 class NotificationChoice:
-    url: Address | None = None
+    url: Target | None = None
     """Where to send them; left out or null: nowhere. Only hosts that the operator allows."""
-    kind: Name = "webhook"
+    kind: Kind = "webhook"
     """`webhook`: signed JSON with everything; `slack`: a text, as Slack takes it."""
-    topics: list[Name] = field(default_factory=list)
+    topics: list[Topic] = field(default_factory=list)
     """Of what: starts, warnings, ends, failures, queue. None given: of all."""
 
 

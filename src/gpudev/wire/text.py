@@ -52,13 +52,17 @@ NOT_FOUND = "not_found"
 class Text:
     """What a text may be: annotate `str` with it."""
 
-    __slots__ = ("code", "has_lines", "longest")
+    __slots__ = ("code", "has_lines", "longest", "pattern")
 
-    def __init__(self, longest: int, *, has_lines: bool = False, code: str = "bad_text") -> None:
+    def __init__(
+        self, longest: int, *, has_lines: bool = False, code: str = "bad_text", pattern: str = ""
+    ) -> None:
         self.longest = longest
         self.has_lines = has_lines
         self.code = code
         """Of the error."""
+        self.pattern = pattern
+        """What the OpenAPI document says of it. The rules check it: their errors explain more."""
 
     @property
     def allowed(self) -> str:
@@ -75,6 +79,27 @@ class Text:
         return len(text) <= self.longest and not has_hidden(text, self.allowed)
 
 
+class Within:
+    """The range of a number, for the OpenAPI document: annotate `int` or `float` with it.
+
+    The rules check it, not the reader of the request: their errors explain more.
+    """
+
+    __slots__ = ("first", "last", "without_first")
+
+    def __init__(self, first: float, last: float, *, without_first: bool = False) -> None:
+        self.first = first
+        self.last = last
+        self.without_first = without_first
+
+
+class Exact:
+    """A boolean that is written as `true` or `false`, not as 0, 1 or a word."""
+
+    __slots__ = ()
+
+
+Flag = Annotated[bool, Exact()]
 Name = Annotated[str, Text(200)]
 """Of anything: a reservation, a disk, a user, a type. What a name looks like is checked by the rules."""
 Lookup = Annotated[str, Text(200, code=NOT_FOUND)]

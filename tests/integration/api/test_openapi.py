@@ -80,3 +80,39 @@ def test_the_examples_work_when_pasted(document: Document, ada: Person) -> None:
             assert answer.status == 200, f"{route}, {name}: {answer.text}"
             pasted += 1
     assert pasted
+
+
+def test_a_mapping_whose_keys_have_a_rule_has_no_others(document: Document) -> None:
+    labels = document["components"]["schemas"]["SubmitRequest"]["properties"]["env_vars"]
+    assert "patternProperties" in labels
+    assert labels["additionalProperties"] is False
+
+
+def test_what_the_rules_ask_is_in_the_document(document: Document) -> None:
+    schemas = document["components"]["schemas"]
+    assert schemas["CreateDiskRequest"]["properties"]["disk_name"]["pattern"] == "^[A-Za-z0-9_-]{1,50}$"
+    hours = schemas["SubmitRequest"]["properties"]["duration_hours"]
+    assert (hours["minimum"], hours["maximum"]) == (1 / 12, 24)
+
+
+@pytest.mark.parametrize(
+    "method, path, body",
+    [
+        (
+            "POST",
+            "/v1/jobs/preview",
+            {"gpu_type": "t4", "gpu_count": 1, "duration_hours": 1, "distributed": 0},
+        ),
+        ("PUT", "/v1/me/notifications", {"url": "", "topics": ["nonsense"]}),
+        ("PUT", "/v1/me/notifications", {"kind": "nonsense"}),
+        ("POST", "/v1/jobs/preview", {"gpu_type": "t4", "gpu_count": 1, "duration_hours": 1 / 12 - 1e-12}),
+    ],
+    ids=[
+        "a number for a boolean",
+        "a topic without an address",
+        "a kind without an address",
+        "a moment too short",
+    ],
+)
+def test_what_the_document_excludes_is_rejected(ada: Person, method: str, path: str, body: Document) -> None:
+    assert ada.call(method, path, body).status in {400, 422}

@@ -1,6 +1,7 @@
 """Somebody who attacks from inside dev servers and with a key of their own, at random, until told to stop.
 
-What an attack achieves is not judged here: the test judges what honest users notice of it.
+What honest users notice of an attack is judged by the test. Here is written down what each attack achieved:
+an attack that never took place proves nothing.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import json
 import random
 import subprocess
 import threading
+import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,6 +39,7 @@ INSIDE = (
     "silent-connections",
     "large-body",
 )
+SSH_OPTIONS = ("StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR")
 POISON = ('{"foo": 1}', '{"reservation_id": "00000000-0000-4000-8000-000000000000"}', '"x"', "[]", "null")
 QUEUES = ("gpu_reservations", "disk_operations")
 ODD_BODIES = (
@@ -53,6 +56,25 @@ ODD_ADDRESSES = (
     "x:\ud800",
 )
 _SSH_SECONDS = 30
+MOST_SUBMITS = 300
+_FIRST_SERVER_ERROR = 500
+
+
+class Missed(Exception):
+    """The attack did not take place."""
+
+
+FAILURES = (OSError, http.client.HTTPException, subprocess.SubprocessError, ValueError, Missed)
+
+
+OUTSIDE = ("poison", "odd-body", "odd-address", "odd-reason", "submit-flood", "invalid-keys")
+
+
+@dataclass(frozen=True)
+class Attack:
+    name: str
+    begun: float
+    ended: float
 
 
 @dataclass
@@ -63,31 +85,38 @@ class Attacker:
     ssh_key: Path
     chance: random.Random
     stop: threading.Event
-    done: Counter[str] = field(default_factory=Counter)
-    failed: Counter[str] = field(default_factory=Counter)
+    attacks: list[Attack] = field(default_factory=list)
+    effects: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """How often an attack had which effect."""
+    missed: Counter[str] = field(default_factory=Counter)
+    server_errors: Counter[str] = field(default_factory=Counter)
 
     def run(self) -> None:
-        outside: dict[str, Callable[[], None]] = {
+        server = self._reserve()
+        while not self.stop.is_set():
+            name = self.chance.choice([*INSIDE, *OUTSIDE])
+            begun = time.monotonic()
+            try:
+                self.effects[name, self._attack(server, name)] += 1
+            except FAILURES as error:
+                self.missed[f"{name}: {type(error).__name__}: {error}"[:200]] += 1
+            self.attacks.append(Attack(name, begun, time.monotonic()))
+            if self.chance.random() < 0.2 or not self._is_active(server):
+                # Its trees, links and pipes have to be removed now.
+                self._release(server)
+                server = self._reserve()
+
+    def _attack(self, server: str, name: str) -> str:
+        """What it achieved."""
+        outside: dict[str, Callable[[], str]] = {
             "poison": self._poison,
             "odd-body": self._send_odd_body,
             "odd-address": self._choose_odd_address,
-            "odd-reason": self._keep_for_an_odd_reason,
+            "odd-reason": lambda: self._keep_for_an_odd_reason(server),
             "submit-flood": self._flood,
             "invalid-keys": self._try_invalid_keys,
         }
-        server = self._reserve()
-        while not self.stop.is_set():
-            name = self.chance.choice([*INSIDE, *outside])
-            self.done[name] += 1
-            try:
-                outside[name]() if name in outside else self._attack_inside(server, name)
-                if self.chance.random() < 0.2 or not server:
-                    # Its trees, links and pipes have to be removed now.
-                    self.person.cancel(server)
-                    server = self._reserve()
-            except (OSError, http.client.HTTPException, subprocess.SubprocessError, ValueError) as error:
-                self.failed[f"{name}: {type(error).__name__}"] += 1
-                server = server or self._reserve()
+        return outside[name]() if name in outside else self._attack_inside(server, name)
 
     def _reserve(self) -> str:
         """Empty where none could be had in time."""
@@ -98,70 +127,96 @@ class Attacker:
             self.person.cancel(job)
         return ""
 
-    def _attack_inside(self, server: str, name: str) -> None:
-        job = self.person.call("GET", f"/v1/jobs/{server}")
-        if not isinstance(job, dict) or not job.get("node_port"):
-            return
+    def _release(self, server: str) -> None:
+        with suppress(OSError, http.client.HTTPException, ValueError):
+            self.person.cancel(server)
+
+    def _is_active(self, server: str) -> bool:
+        with suppress(OSError, http.client.HTTPException, ValueError):
+            return bool(server) and self.person.call("GET", f"/v1/jobs/{server}").get("status") == "active"
+        return False
+
+    def _ask(self, method: str, path: str, content: bytes) -> str:
+        """The status and the code of the answer."""
+        answer = self.person.send(method, path, content)
+        if answer.status >= _FIRST_SERVER_ERROR:
+            self.server_errors[f"{method} {path}: {answer.status}"] += 1
+        text = answer.text  # type: ignore[attr-defined]  # see `Person.send`
+        code = json.loads(text).get("code", "") if text else ""
+        return f"{answer.status} {code}".rstrip()
+
+    def _attack_inside(self, server: str, name: str) -> str:
+        job = self.person.call("GET", f"/v1/jobs/{server}") if server else {}
+        if not job.get("node_port"):
+            raise Missed("no dev server")
         address = ["-p", str(job["node_port"]), f"dev@{job['node_ip']}"]
-        known = [
-            "-o",
-            "StrictHostKeyChecking=no",
-            "-o",
-            "UserKnownHostsFile=/dev/null",
-            "-o",
-            "LogLevel=ERROR",
-        ]
+        known = [f"-o{option}" for option in SSH_OPTIONS]
         command = ["ssh", "-F", "none", "-i", str(self.ssh_key), *known, *address, "sh", "-s", "--", name]
         with self.script.open("rb") as script:
-            subprocess.run(
+            ran = subprocess.run(
                 [*command, str(self.person.port)],
                 stdin=script,
                 capture_output=True,
                 timeout=_SSH_SECONDS,
                 check=False,
             )
+        said = ran.stdout.decode(errors="replace").strip()
+        if ran.returncode or not said:
+            raise Missed(f"status {ran.returncode}: {said} {ran.stderr.decode(errors='replace')[-80:]!r}")
+        return said.splitlines()[-1]
 
-    def _poison(self) -> None:
+    def _poison(self) -> str:
         queue, content = self.chance.choice(QUEUES), self.chance.choice(POISON)
         asyncio.run(_send_message(self.dsn, queue, content))
+        return f"a message in {queue}"
 
-    def _send_odd_body(self) -> None:
+    def _send_odd_body(self) -> str:
         paths = ("/v1/jobs/submit", "/v1/jobs/preview", "/v1/me/notifications", "/v1/auth/aws-login")
-        self.person.send("POST", self.chance.choice(paths), self.chance.choice(ODD_BODIES))
+        return self._ask("POST", self.chance.choice(paths), self.chance.choice(ODD_BODIES))
 
-    def _choose_odd_address(self) -> None:
-        self.person.call("PUT", "/v1/me/notifications", {"url": self.chance.choice(ODD_ADDRESSES)})
+    def _choose_odd_address(self) -> str:
+        url = json.dumps({"url": self.chance.choice(ODD_ADDRESSES)}).encode()
+        told = self._ask("PUT", "/v1/me/notifications", url)
         self.person.call("POST", "/v1/me/notifications/test")
+        return told
 
-    def _keep_for_an_odd_reason(self) -> None:
-        for job in self.person.list_jobs()[:1]:
-            reason = self.chance.choice(("\x1b[2J", "\x00", "x" * 2_000_000, "\ud800"))
-            self.person.call("POST", f"/v1/jobs/{job}/keep", {"hours": 1, "reason": reason})
+    def _keep_for_an_odd_reason(self, server: str) -> str:
+        reason = self.chance.choice(("\x1b[2J", "\x00", "x" * 2_000_000, "\ud800"))
+        body = json.dumps({"hours": 1, "reason": reason}).encode()
+        return self._ask("POST", f"/v1/jobs/{server or 'none'}/keep", body)
 
-    def _flood(self) -> None:
-        """Until the quota says no; then everything is cancelled, so that the next flood has room."""
-        for _ in range(60):
-            answer = self.person.call("POST", "/v1/jobs/submit", self.person.request(GPU_TYPE, hours=24))
-            if "job_id" not in answer:
-                break
+    def _flood(self) -> str:
+        """Until the quota says no. Then everything is cancelled, so that the next flood has room."""
+        asked = json.dumps(self.person.request(GPU_TYPE, hours=24)).encode()
+        answers = Counter[str]()
+        while "409 quota_exceeded" not in answers and answers.total() < MOST_SUBMITS:
+            answers[self._ask("POST", "/v1/jobs/submit", asked)] += 1
         for job in self.person.list_jobs():
             self.person.cancel(job)
+        return ", ".join(sorted(answers))
 
-    def _try_invalid_keys(self) -> None:
-        for number in range(20):
-            Person(self.person.port, f"invalid-{number}").call("GET", "/v1/jobs")
+    def _try_invalid_keys(self) -> str:
+        strangers = [Person(self.person.port, f"invalid-{number}") for number in range(20)]
+        codes = {one.call("GET", "/v1/jobs").get("code", "") for one in strangers}
+        return ", ".join(sorted(codes))
 
 
 async def _send_message(dsn: str, queue: str, content: str) -> None:
     connection = await asyncpg.connect(dsn)
     try:
-        with suppress(asyncpg.PostgresError):
-            await connection.execute("SELECT pgmq.send($1, $2::jsonb)", queue, content)
+        await connection.execute("SELECT pgmq.send($1, $2::jsonb)", queue, content)
     finally:
         await connection.close()
 
 
-def describe(attackers: list[Attacker]) -> str:
-    done = sum((one.done for one in attackers), Counter[str]())
-    failed = sum((one.failed for one in attackers), Counter[str]())
-    return json.dumps({"attacks": dict(done), "could not attack": dict(failed)}, indent=2)
+def describe(attackers: Sequence[Attacker]) -> str:
+    effects = sum((one.effects for one in attackers), Counter[tuple[str, str]]())
+    missed = sum((one.missed for one in attackers), Counter[str]())
+    told = {f"{name}: {effect}": count for (name, effect), count in sorted(effects.items())}
+    return json.dumps({"attacks": told, "missed": dict(missed)}, indent=2)
+
+
+def count_beside(attackers: Sequence[Attacker], begun: float, ended: float) -> Counter[str]:
+    """The attacks that were going on in this stretch of time."""
+    attacks = (attack for one in attackers for attack in one.attacks)
+    return Counter(attack.name for attack in attacks if attack.begun < ended and attack.ended > begun)

@@ -100,8 +100,8 @@ class Honest:
     person: Person
     gpu_type: str
     stop: threading.Event
-    seconds: list[float] = field(default_factory=list)
-    """From each submit until it was active."""
+    starts: list[tuple[float, float]] = field(default_factory=list)
+    """When each was submitted, and when it was active."""
     errors: list[str] = field(default_factory=list)
 
     def run(self) -> None:
@@ -116,6 +116,6 @@ class Honest:
         job = self.person.submit(self.gpu_type)
         if not self.person.wait_until_active(job):
             raise Unlucky(self.person.call("GET", f"/v1/jobs/{job}"))
-        self.seconds.append(time.monotonic() - begun)
+        self.starts.append((begun, time.monotonic()))
         self.person.cancel(job)
         self.person.wait_until_over(job)

@@ -42,7 +42,7 @@ test-infra: install
 # The long tests in full depth, and what only an evening has time for; not in CI. By hand, as root, also:
 # GPU_DEV_SOAK=1 .venv/bin/python -m pytest tests/cluster
 test-soak: install
-	GPU_DEV_SOAK=1 $(BIN)/python -m pytest -m "long or soak" -o "norecursedirs=tests/cluster tests/infra" tests $(ARGS)
+	GPU_DEV_SOAK=1 $(BIN)/python -m pytest -m "long or soak" -o "norecursedirs=.* tests/cluster tests/infra" tests $(ARGS)
 
 lint: install
 	$(BIN)/ruff check .

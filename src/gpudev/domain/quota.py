@@ -38,13 +38,16 @@ class Quota:
     """At a time: those of waiting requests, and those that running ones have left."""
     long_share: float | None = None
     """The part of a type's GPUs that may be held for longer than `LONG` from now on; at least a node's."""
+    long_share_nodes: int = 1
+    """The share holds only where a type has so many nodes."""
 
 
 LONG = timedelta(hours=4)
 NO_LIMIT = Quota()
-DEFAULT_QUOTA = Quota(waiting=30, reserved_gpu_hours=768, long_share=1 / 13)
+DEFAULT_QUOTA = Quota(waiting=30, reserved_gpu_hours=768, long_share=1 / 13, long_share_nodes=13)
 """Chosen by simulation, see `docs/decisions/0046-long-reservations-have-a-share.md`. The largest single
-request, 32 GPUs for 24 hours, is 768 GPU-hours."""
+request, 32 GPUs for 24 hours, is 768 GPU-hours. On fewer than 13 nodes a thirteenth is less than a node; a small
+team shares those by talking, and nobody waits beside idle GPUs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +118,7 @@ class Asked:
 
 def find_long_limit(quota: Quota, slots: int, nodes: int) -> int | None:
     """How many of a type's slots may be held for long: where there are few nodes, as many as one has."""
-    if quota.long_share is None or not nodes:
+    if quota.long_share is None or nodes < quota.long_share_nodes:
         return None
     return max(math.ceil(slots / nodes), math.floor(quota.long_share * slots + _ROUNDING))
 

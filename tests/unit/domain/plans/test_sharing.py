@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from gpudev.domain.capacity import Node
 from gpudev.domain.fair_share import FairShare
 from gpudev.domain.lifecycle import Status
@@ -15,7 +17,7 @@ from gpudev.domain.plans.actions import AdmissionAction, Record, SetQueuePlaces
 from gpudev.domain.plans.admission import Observation, plan_admission, predict_availability, situation_of
 from gpudev.domain.preview import Foresight, Wish
 from gpudev.domain.queueing import QueuePlace
-from gpudev.domain.quota import Quota, QuotaRule, Quotas
+from gpudev.domain.quota import DEFAULT_QUOTA, Quota, QuotaRule, Quotas, find_long_limit
 from gpudev.domain.reasons import Reason
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.sharing import Shares, SharingPolicy
@@ -91,6 +93,18 @@ class TestLongShare:
         plan = plan_admission(observe([promised], Shares(HALF), (mine,)))
         assert [action for action in plan if isinstance(action, Record)] == []
         assert places(plan).get(make_id(2), promised).estimated_start_at == NOW + HOUR
+
+    @pytest.mark.parametrize(
+        "quota, nodes, limit",
+        [
+            pytest.param(DEFAULT_QUOTA, 12, None, id="by default not on few nodes"),
+            pytest.param(DEFAULT_QUOTA, 13, 8, id="by default from 13 nodes on"),
+            pytest.param(Quota(long_share=0.1), 4, 8, id="as the policy says, and at least a node"),
+            pytest.param(Quota(long_share=0.5), 0, None, id="no nodes"),
+        ],
+    )
+    def test_share_in_gpus(self, quota: Quota, nodes: int, limit: int | None) -> None:
+        assert find_long_limit(quota, 8 * nodes, nodes) == limit
 
     def test_preview_tells_of_it(self) -> None:
         mine = make_reservation(1, status=Status.ACTIVE, gpu_count=4, expires_at=NOW + DAY)

@@ -177,6 +177,11 @@ def is_answering(machine: Machine) -> bool:
     return True
 
 
+def is_disk_available(machine: Machine) -> bool:
+    """Released, and with its snapshot."""
+    return all(disk["state"] == "available" for disk in machine.ask("disk", "list")["disks"])
+
+
 @pytest.mark.long
 def test_the_controller_may_die_at_every_step(machine: Machine, tmp_path: Path) -> None:
     """A kill before and after each action by name; the next controller completes it, and doubles nothing."""
@@ -193,5 +198,5 @@ def test_the_controller_may_die_at_every_step(machine: Machine, tmp_path: Path) 
         assert kinds == ["submitted", "placed", "active", "cancelled", "cleaned"], point
         wait_for(lambda: measure_room(machine).available == GPUS, point)
         # The next point is for the next reservation, not for the disk of this one, which it would wait for.
-        wait_for(lambda: not any(disk["in_use"] for disk in machine.ask("disk", "list")["disks"]), point)
+        wait_for(lambda: is_disk_available(machine), point)
     assert not list((machine.state_dir / "servers").iterdir())

@@ -46,8 +46,8 @@ LONG = timedelta(hours=4)
 NO_LIMIT = Quota()
 DEFAULT_QUOTA = Quota(waiting=30, reserved_gpu_hours=768, long_share=1 / 13, long_share_nodes=13)
 """Chosen by simulation, see `docs/decisions/0046-long-reservations-have-a-share.md`. The largest single
-request, 32 GPUs for 24 hours, is 768 GPU-hours. On fewer than 13 nodes a thirteenth is less than a node; a small
-team shares those by talking, and nobody waits beside idle GPUs."""
+request, 32 GPUs for 24 hours, is 768 GPU-hours. On fewer than 13 nodes a thirteenth is less than a node, and
+nobody is to wait beside idle GPUs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,7 +121,12 @@ class OwnDisks:
         for _ in range(_TRIES):
             disk = await self._find(caller, name, is_deleted=True)
             if disk is None:
-                raise not_found(name)
+                await self.get(caller, name)
+                raise Conflict(
+                    f'Disk "{name}" is not deleted.',
+                    hint="There is nothing to restore.",
+                    code="disk_not_deleted",
+                )
             if disk.state is not DiskState.SOFT_DELETED:
                 raise Gone(
                     f'Disk "{name}" was deleted more than 30 days ago and is gone.', code="disk_purged"

@@ -102,6 +102,14 @@ def test_a_deleted_disk_is_gone_for_everything_but_restore(
     assert somebody.call("GET", "/v1/disks/work").json["is_deleted"]
 
 
+def test_only_a_deleted_disk_can_be_restored(somebody: Person) -> None:
+    create(somebody, "work")
+    there = somebody.call("POST", "/v1/disks/work/restore")
+    assert (there.status, there.json["code"]) == (409, "disk_not_deleted")
+    missing = somebody.call("POST", "/v1/disks/other/restore")
+    assert (missing.status, missing.json["code"]) == (404, "not_found")
+
+
 def test_a_disk_that_a_reservation_names_cannot_be_changed(
     somebody: Person, finish: Callable[[], None]
 ) -> None:

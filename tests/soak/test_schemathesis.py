@@ -34,6 +34,7 @@ SETTINGS = {
     "GPU_DEV_ADMINS": "local:admin",
     # No caller is stopped by a limit, and a key that was rotated is used again.
     "GPU_DEV_REQUESTS_PER_SECOND": "0",
+    "GPU_DEV_SUBMITS_PER_MINUTE": "0",
     "GPU_DEV_WRONG_KEYS_PER_MINUTE": "0",
     "GPU_DEV_KEY_OVERLAP_SECONDS": "3600",
 }

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from gpudev.app.caller import Caller
 from gpudev.app.homes import DiskDesk, WantedDisk
 from gpudev.app.let_in import FindWhomToLetIn, LetIn
+from gpudev.app.limits import Limiter
 from gpudev.app.preview import Preview
 from gpudev.domain.access import combine_public_keys
 from gpudev.domain.audit import AuditAction, AuditEntry
@@ -76,6 +77,8 @@ class Reserve:
     disks: DiskDesk
     clock: Clock
     preview: Preview
+    submits: Limiter
+    """For each user."""
 
     def read_wish(self, user: User, request: ReserveRequest) -> Wish:
         """What is asked for, checked as far as the queue has to do with it."""
@@ -92,6 +95,7 @@ class Reserve:
 
     async def __call__(self, user: Caller, request: ReserveRequest, idempotency_key: str = "") -> Reservation:
         """Write the reservation. The same idempotency key, or the same id, again gives the same one."""
+        self.submits.take(user.user_id)
         draft = self._draft(user, request)
         wish = self.disks.read_wish(request.disk)
         remarks = await self.disks.list_warnings(user, request.disk)

@@ -14,7 +14,7 @@ from gpudev.app.keys import Keys
 from gpudev.app.limits import Limiter
 from gpudev.app.login import Authenticate, IssueKey, KeyLife
 from gpudev.app.login_guard import LoginGuard
-from gpudev.bootstrap.foundation import Stores
+from gpudev.bootstrap.foundation import Stores, has_sole_owner
 from gpudev.domain.identity import local_identity, read_admin
 from gpudev.domain.limits import Rate
 from gpudev.ports.clock import Clock
@@ -40,6 +40,13 @@ def make_admit(
             authenticate.users, Limiter(wrong_keys, clock, "Too many wrong API keys came from this address.")
         ),
     )
+
+
+def make_submit_limiter(settings: Settings, clock: Clock) -> Limiter:
+    """Whoever submits and cancels without end takes the controllers' time from everybody else."""
+    access = settings.access
+    per_minute = 0.0 if has_sole_owner(settings) else access.submits_per_minute
+    return Limiter(Rate(per_minute / 60, access.submit_burst), clock, "You submit too often.")
 
 
 def make_key_uses(stores: Stores, clock: Clock) -> KeyUses:

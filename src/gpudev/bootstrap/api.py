@@ -46,6 +46,7 @@ from gpudev.bootstrap.access import (
     make_key_uses,
     make_keys,
     make_login_guard,
+    make_submit_limiter,
     read_admins,
 )
 from gpudev.bootstrap.aws_login import make_aws_login
@@ -106,7 +107,15 @@ def make_application(settings: Settings, stores: Stores) -> Application:
     desk = DiskDesk(stores.disks, can_mount=can_mount(settings))
     preview = Preview(stores.forecasts, catalogue, make_policy(settings), clock, read_sharing(settings))
     return Application(
-        reserve=Reserve(stores.reservations, catalogue, find_whom_to_let_in, desk, clock, preview),
+        reserve=Reserve(
+            stores.reservations,
+            catalogue,
+            find_whom_to_let_in,
+            desk,
+            clock,
+            preview,
+            make_submit_limiter(settings, clock),
+        ),
         preview=preview,
         show_quotas=ShowQuotas(
             stores.reservations, stores.gpu_types, catalogue, preview.sharing.quotas, clock

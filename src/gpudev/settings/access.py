@@ -70,6 +70,11 @@ class AccessSettings(BaseSettings):
     """Requests a second that one key may go on making, in each process of the API; 0 is without limit."""
     request_burst: int = Field(1000, validation_alias="GPU_DEV_REQUEST_BURST", ge=1)
     """Requests that one key may make at once before that."""
+    submits_per_minute: float = Field(30, validation_alias="GPU_DEV_SUBMITS_PER_MINUTE", ge=0)
+    """Submits a minute that one user may go on making, in each process of the API; 0 is without limit, and so
+    is the sole owner of a machine. Each costs the start of a dev server."""
+    submit_burst: int = Field(60, validation_alias="GPU_DEV_SUBMIT_BURST", ge=1)
+    """Submits that one user may make at once before that."""
     wrong_keys_per_minute: float = Field(60, validation_alias="GPU_DEV_WRONG_KEYS_PER_MINUTE", ge=0)
     """Requests with a wrong key from one address, in each process of the API; 0 is without limit."""
     seal_seconds: float = Field(10, validation_alias="GPU_DEV_AUDIT_SEAL_SECONDS", gt=0)

@@ -15,6 +15,7 @@ from tests.support.api_server import ApiServer, running_api
 from tests.support.reservations import NOON, open_test_stores
 
 AT_ONCE = 35
+BURST = 45
 DAY = {"gpu_count": 4, "duration_hours": 24}
 
 
@@ -23,7 +24,8 @@ def api_server(module_database: str, tmp_path_factory: pytest.TempPathFactory) -
     asyncio.run(offer_types(module_database))
     folder = Path(tmp_path_factory.mktemp("state"))
     # More than one user may log in.
-    with running_api(module_database, folder, {"ALLOWED_AWS_ACCOUNTS": "123456789012"}) as server:
+    settings = {"ALLOWED_AWS_ACCOUNTS": "123456789012", "GPU_DEV_SUBMIT_BURST": str(BURST)}
+    with running_api(module_database, folder, settings) as server:
         yield server
 
 
@@ -46,6 +48,17 @@ def test_one_user_cannot_fill_the_queue_however_many_submits_come_at_once(ada: P
     assert (me["t4"]["waiting"], me["t4"]["max_waiting"]) == (30, 30)
     assert (me["t4"]["reserved_gpu_hours"], me["t4"]["max_reserved_gpu_hours"]) == (30, 768)
     assert eve.submit().status == 200
+
+
+@pytest.mark.threat("one user submits and cancels without end")
+def test_one_user_cannot_submit_without_end(make_person: Callable[..., Person], eve: Person) -> None:
+    flood = make_person("flood")
+    answers = [flood.submit(key=f"flood-{number}") for number in range(BURST + 10)]
+    assert {answer.status for answer in answers[:BURST]} == {200, 409}
+    refused = answers[-1]
+    assert (refused.status, refused.json["code"]) == (429, "too_many_requests")
+    assert int(refused.headers["retry-after"]) >= 1
+    assert eve.submit(key="beside").status == 200
 
 
 def test_the_share_of_long_reservations_is_shown_in_gpus(ada: Person, module_database: str) -> None:

@@ -13,6 +13,8 @@ from tests.support.reservations import PUBLIC_KEY
 
 TIMEOUT_SECONDS = 60
 START_SECONDS = 120.0
+PAUSE_SECONDS = 2.5
+"""Of an honest user between two reservations; more often than every 2 seconds nobody may submit for long."""
 _OVER = ("cancelled", "failed", "expired")
 
 
@@ -95,7 +97,7 @@ def _status_in(line: bytes) -> str:
 
 @dataclass
 class Honest:
-    """Reserves, waits until the server answers, and gives it back, again and again."""
+    """Reserves, waits until the server answers, gives it back, pauses, and all of it again."""
 
     person: Person
     gpu_type: str
@@ -110,6 +112,7 @@ class Honest:
                 self._reserve_once()
             except (OSError, http.client.HTTPException, ValueError, Unlucky) as error:
                 self.errors.append(f"{type(error).__name__}: {error}"[:300])
+            self.stop.wait(PAUSE_SECONDS)
 
     def _reserve_once(self) -> None:
         begun = time.monotonic()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import socket
 import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from tests.support.infra.chart import NAMESPACE
 from tests.support.infra.programs import get_helm
@@ -19,7 +21,7 @@ from tests.support.kubernetes.cluster import Cluster
 from tests.support.kubernetes.control_plane_image import POSTGRES, REPOSITORY, ControlPlaneImage
 from tests.support.kubernetes.images import DEVSERVER
 from tests.support.kubernetes_machine import GPU_TYPES
-from tests.support.machine import Machine
+from tests.support.machine import Machine, wait_for
 
 RELEASE = "gpu-dev"
 STORAGE_CLASS = "folders"
@@ -102,6 +104,8 @@ class Installation:
         """Somebody with a key, as a login would have given it."""
         self.query(_ADD_KEY.format(digest=hashlib.sha256(KEY.encode()).hexdigest()))
         api_url = self.find_address("api-service-public")
+        # Helm has waited for the pods; that their node leads connections to them comes a moment later.
+        wait_for(lambda: is_open(api_url), "the address of the API")
         ends_at = datetime.now(UTC) + timedelta(hours=1)
         folder = home / ".gpu-dev"
         folder.mkdir(mode=0o700)
@@ -122,6 +126,15 @@ class Installation:
 
     def _describe_pods(self) -> str:
         return self.cluster.access.kubectl("get", "pods", "--all-namespaces", "--output=wide")
+
+
+def is_open(url: str) -> bool:
+    address = urlsplit(url)
+    try:
+        socket.create_connection((address.hostname, address.port), timeout=5).close()
+    except OSError:
+        return False
+    return True
 
 
 @dataclass(slots=True)

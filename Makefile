@@ -25,7 +25,7 @@ down: install
 	$(BIN)/gpu-dev down $(ARGS)
 
 test: install
-	$(BIN)/python -m pytest -m "not long and not soak" -n 2 --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -m "not long and not soak" -n 3 --dist loadfile $(ARGS)
 
 test-long: install
 	$(BIN)/python -m pytest -m "long and not soak" -n 2 --dist worksteal $(ARGS)

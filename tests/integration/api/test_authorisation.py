@@ -109,7 +109,7 @@ TABLE = {
     "GET /v1/disks": Row(),
     "GET /v1/disks/{name}": Row(stranger=404, admin=404),
     "DELETE /v1/disks/{name}": Row(owner=409, stranger=404, admin=404),
-    "POST /v1/disks/{name}/restore": Row(owner=404, stranger=404, admin=404, body={}),
+    "POST /v1/disks/{name}/restore": Row(owner=409, stranger=404, admin=404, body={}),
     "POST /v1/disks/{name}/rename": Row(owner=409, stranger=404, admin=404, body={"new_name": "renamed"}),
     "POST /v1/disks/{name}/clone": Row(owner=409, stranger=404, admin=404, body={"new_name": "copy"}),
     "POST /v1/disks/{name}/grow": Row(owner=409, stranger=404, admin=404, body={"size_gb": 200}),

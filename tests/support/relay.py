@@ -18,25 +18,22 @@ def running_relay(target: Callable[[], int], tls: ssl.SSLContext | None = None) 
     started, stop = threading.Event(), asyncio.Event()
     loops: list[asyncio.AbstractEventLoop] = []
     ports: list[int] = []
+    opened: list[asyncio.WriteTransport] = []
 
     async def lead_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        opened.append(writer.transport)
         try:
             inner_reader, inner_writer = await asyncio.open_connection(HOST, target())
         except OSError:
             writer.close()
             return
-        ways = {
-            asyncio.create_task(_copy(reader, inner_writer)),
-            asyncio.create_task(_copy(inner_reader, writer)),
-        }
-        try:
-            await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for way in ways:
-                way.cancel()
-            await asyncio.gather(*ways, return_exceptions=True)
-            inner_writer.close()
-            writer.close()
+        opened.append(inner_writer.transport)
+        ways = [asyncio.create_task(_copy(*way)) for way in ((reader, inner_writer), (inner_reader, writer))]
+        await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
+        for way in ways:
+            way.cancel()
+        inner_writer.close()
+        writer.close()
 
     async def serve() -> None:
         server = await asyncio.start_server(lead_on, HOST, 0, ssl=tls)
@@ -45,7 +42,7 @@ def running_relay(target: Callable[[], int], tls: ssl.SSLContext | None = None) 
         started.set()
         await stop.wait()
         server.close()
-        await _end_all_others()
+        await _end_all_others(opened)
 
     thread = threading.Thread(target=asyncio.run, args=(serve(),))
     thread.start()
@@ -64,10 +61,12 @@ async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
             await writer.drain()
 
 
-async def _end_all_others() -> None:
-    """Connections in their TLS handshake are tasks, too; a closed one takes one more turn of the loop."""
+async def _end_all_others(opened: list[asyncio.WriteTransport]) -> None:
+    """Connections in their TLS handshake are tasks, too; an aborted one takes one more turn of the loop."""
     while others := asyncio.all_tasks() - {asyncio.current_task()}:
         for task in others:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
+    for transport in opened:
+        transport.abort()
     await asyncio.sleep(0)

@@ -68,5 +68,6 @@ async def _end_all_others(opened: list[asyncio.WriteTransport]) -> None:
             task.cancel()
         await asyncio.gather(*others, return_exceptions=True)
     for transport in opened:
-        transport.abort()
+        with suppress(AttributeError):  # Python 3.11.2 forgets the protocol of one that was closed twice
+            transport.abort()
     await asyncio.sleep(0)

@@ -182,10 +182,13 @@ async def test_an_unavailable_part_is_never_counted_and_the_third_defect_is_the_
     assert work.given_up == ["KeyError: 'a'"]
 
 
+@pytest.mark.parametrize("has_turn", [False, True], ids=["never there", "its row was lost"])
 async def test_messages_about_what_does_not_exist_become_dead_letters(
-    stores: Stores, engine: Engine[Claim, Lease, LookAgain]
+    stores: Stores, engine: Engine[Claim, Lease, LookAgain], *, has_turn: bool
 ) -> None:
     nobody = str(uuid.uuid4())
+    if has_turn:
+        await stores.database.execute("INSERT INTO turns (kind, key) VALUES ('reservation', $1)", nobody)
     query = "SELECT pgmq.send('gpu_reservations', jsonb_build_object('reservation_id', $1::text))"
     await stores.database.execute(query, nobody)
     await engine.read_messages()

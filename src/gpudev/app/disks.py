@@ -124,7 +124,7 @@ class OwnDisks:
                 await self.get(caller, name)
                 raise Conflict(
                     f'Disk "{name}" is not deleted.',
-                    hint="There is nothing to restore.",
+                    hint="Deleted ones are listed by: gpu-dev disk list --deleted",
                     code="disk_not_deleted",
                 )
             if disk.state is not DiskState.SOFT_DELETED:

@@ -32,9 +32,10 @@ FROM (SELECT greatest(next_turn_at, lease_until) AS at FROM turns WHERE kind = $
       SELECT lease_until FROM turns WHERE kind = $1 AND asked > settled) due
 WHERE at > $2;
 
--- Whether there is such an item.
+-- Whether there is such an item; a turn may be left of one whose row was lost.
 -- name: is_known
-SELECT EXISTS (SELECT FROM turns WHERE kind = $1 AND key = $2);
+SELECT EXISTS (SELECT FROM reservations WHERE $1::text = 'reservation' AND reservation_id = $2::uuid)
+    OR EXISTS (SELECT FROM disks WHERE $1::text = 'disk' AND disk_id = $2::uuid);
 
 -- A letter about an item on which our code fails, in place of its messages.
 -- name: send_dead_letter

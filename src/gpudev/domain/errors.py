@@ -1,6 +1,6 @@
 """Everything that may go wrong, as one tree.
 
-    GpuDevError              code, message (what happened to which thing), hint (what to type next)
+    GpuDevError              code, and a fact: what happened to which thing; `texts` has its sentence and hint
     ├── Rejected             the request cannot be granted as it stands; asking again changes nothing
     │   ├── Invalid          a value is out of its range or not a known choice
     │   ├── NotFound         no such thing, or it is somebody else's
@@ -31,17 +31,28 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+from gpudev.texts.fact import Value, fact
+from gpudev.texts.sentences import advise, say
+
 
 class GpuDevError(Exception):
-    """An error with a sentence for the user, a stable code for programs and a hint for what to do."""
+    """An error as data: the key of its text with the data of this case, and a stable code for programs.
+
+    `str(error)`, `message` and `hint` are the words for logs and tests, with times in UTC. The API renders
+    `fact` for the zone of the caller.
+    """
 
     default_code = "error"
 
-    def __init__(self, message: str, *, hint: str = "", code: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
+    def __init__(self, key: str, /, *, code: str = "", **data: Value) -> None:
+        self.fact = fact(key, **data)
+        self.message = say(self.fact)
         self.code = code or self.default_code
+        super().__init__(self.message)
+
+    @property
+    def hint(self) -> str:
+        return advise(self.fact)
 
 
 class Rejected(GpuDevError):
@@ -87,8 +98,8 @@ class QuotaExceeded(Rejected):
 class TooManyRequests(Rejected):
     default_code = "too_many_requests"
 
-    def __init__(self, message: str, *, retry_after: timedelta, hint: str = "", code: str = "") -> None:
-        super().__init__(message, hint=hint, code=code)
+    def __init__(self, key: str, /, *, retry_after: timedelta, code: str = "", **data: Value) -> None:
+        super().__init__(key, code=code, **data)
         self.retry_after = retry_after
 
 
@@ -96,9 +107,9 @@ class Unavailable(GpuDevError):
     default_code = "unavailable"
 
     def __init__(
-        self, message: str, *, hint: str = "", code: str = "", retry_after: timedelta | None = None
+        self, key: str, /, *, code: str = "", retry_after: timedelta | None = None, **data: Value
     ) -> None:
-        super().__init__(message, hint=hint, code=code)
+        super().__init__(key, code=code, **data)
         self.retry_after = retry_after
         """When it may work again, where that is known."""
 

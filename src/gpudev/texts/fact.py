@@ -1,0 +1,53 @@
+"""A fact: a key of `texts.tables` with the data of one case, stored as JSON and compared by value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TypeAlias
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+Value: TypeAlias = "Json | datetime | timedelta | Sequence[Value] | Mapping[str, Value] | Fact"
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """Only JSON values, so that a fact read from the database equals the one that was written."""
+
+    key: str
+    data: Mapping[str, Json] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Json]:
+        return {"key": self.key, "data": dict(self.data)}
+
+
+def fact(key: str, /, **data: Value) -> Fact:
+    """A fact of values as the code has them: times become ISO 8601 in UTC, durations seconds."""
+    return Fact(key, {name: _as_json(value) for name, value in data.items()})
+
+
+def parse_fact(found: Mapping[str, Json]) -> Fact:
+    """The fact that `as_json` wrote."""
+    key, data = found["key"], found.get("data")
+    return Fact(str(key), data if isinstance(data, dict) else {})
+
+
+def _as_json(value: Value) -> Json:
+    if isinstance(value, Fact):
+        return value.as_json()
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat()
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    return _as_plain(value)
+
+
+def _as_plain(value: Json | Sequence[Value] | Mapping[str, Value]) -> Json:
+    if isinstance(value, str):
+        return str(value)  # the value of an enum, not its member
+    if isinstance(value, Mapping):
+        return {name: _as_json(item) for name, item in value.items()}
+    if isinstance(value, Sequence):
+        return [_as_json(item) for item in value]
+    return value

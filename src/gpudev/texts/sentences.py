@@ -1,0 +1,34 @@
+"""The sentence and the hint of a fact, for a reader in one time zone."""
+
+from __future__ import annotations
+
+from datetime import UTC, tzinfo
+
+from gpudev.texts.fact import Fact
+from gpudev.texts.tables import TEXTS
+from gpudev.texts.template import Text, Values, fill
+
+
+def say(fact: Fact, zone: tzinfo = UTC) -> str:
+    """What is the case."""
+    return fill(_text_of(fact).sentence, _values_of(fact, zone))
+
+
+def advise(fact: Fact, zone: tzinfo = UTC) -> str:
+    """What the reader can do; empty: nothing."""
+    return fill(_text_of(fact).hint, _values_of(fact, zone))
+
+
+def _values_of(fact: Fact, zone: tzinfo) -> Values:
+    return Values(fact.data, zone, lambda inner: say(inner, zone))
+
+
+def _text_of(fact: Fact) -> Text:
+    """One without a text in this version of gpu-dev is shown with its data, instead of not at all."""
+    if " " in fact.key:  # a sentence itself: code that still has its words at the place of the error
+        return Text(lambda _: fact.key, lambda _: str(fact.data.get("hint", "")))
+    known = TEXTS.get(fact.key)
+    if known is not None:
+        return known
+    data = ", ".join(f"{name}: {value}" for name, value in fact.data.items())
+    return Text(lambda _: f"{fact.key} ({data})")

@@ -1,0 +1,95 @@
+"""Templates of sentences, and how times, durations and counts are written in them.
+
+A template is a `str.format` text, or for the few sentences that need a decision a function of `Values`:
+
+    {name}               as it is; a list with commas, a fact as its sentence
+    {end:time}           2030-01-07 14:00 UTC, in the zone of the reader
+    {end:second}         2030-01-07 14:00:05 UTC
+    {end:clock}          14:00 UTC
+    {length:duration}    1 hour 30 minutes
+    {nodes:count node}   1 node, 2 nodes
+    {id:short}           the first 8 characters of an id
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta, tzinfo
+from string import Formatter
+from typing import Any
+
+from gpudev.texts.fact import Fact, Json, parse_fact
+
+_SHORT = 8
+_TIMES = {"time": "%Y-%m-%d %H:%M %Z", "second": "%Y-%m-%d %H:%M:%S %Z", "clock": "%H:%M %Z"}
+
+
+class Values:
+    """The data of one fact, and how to write it for one reader."""
+
+    def __init__(self, data: Mapping[str, Json], zone: tzinfo, say: Callable[[Fact], str]) -> None:
+        self._data = data
+        self._zone = zone
+        self._say = say
+
+    def __getitem__(self, name: str) -> Any:
+        return self._data[name]
+
+    def get(self, name: str) -> Any:
+        return self._data.get(name)
+
+    def fill(self, template: str) -> str:
+        return "".join(self._fill_parts(template))
+
+    def _fill_parts(self, template: str) -> Iterator[str]:
+        for literal, name, spec, _ in Formatter().parse(template):
+            yield literal
+            if name is not None:
+                yield self.show(self._data[name], spec or "")
+
+    def show(self, value: Any, spec: str = "") -> str:
+        """A value as the template writes it."""
+        if (pattern := _TIMES.get(spec)) is not None:
+            return datetime.fromisoformat(value).astimezone(self._zone).strftime(pattern)
+        if spec == "duration":
+            return format_duration(timedelta(seconds=value))
+        if spec == "short":
+            return str(value)[:_SHORT]
+        if spec.startswith("count "):
+            return format_count(value, spec.removeprefix("count "))
+        return self._show_plain(value, spec)
+
+    def _show_plain(self, value: Any, spec: str) -> str:
+        if isinstance(value, list):
+            return ", ".join(self._show_plain(item, spec) for item in value)
+        if isinstance(value, dict):
+            return self._say(parse_fact(value))
+        return format(value, spec)
+
+
+Template = str | Callable[[Values], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """What is the case, and what the reader can do about it."""
+
+    sentence: Template
+    hint: Template = ""
+
+
+def fill(template: Template, values: Values) -> str:
+    return values.fill(template) if isinstance(template, str) else template(values)
+
+
+def format_count(count: int, noun: str) -> str:
+    """`1 node`, `2 nodes`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def format_duration(length: timedelta) -> str:
+    """`26 hours`, `1 hour 30 minutes`, `45 minutes`; less than a minute does not count."""
+    hours, minutes = divmod(length // timedelta(minutes=1), 60)
+    parts = [format_count(count, unit) for count, unit in ((hours, "hour"), (minutes, "minute")) if count]
+    return " ".join(parts) or "less than a minute"

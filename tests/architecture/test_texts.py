@@ -1,0 +1,92 @@
+"""Facts and their texts fit together: each key has one text, each text is used and gets all of its data."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from string import Formatter
+
+import pytest
+
+from gpudev.domain import errors
+from gpudev.texts.tables import _TABLES, TEXTS
+from tests.architecture.source_tree import MODULES, Module
+
+MAKERS = {"fact"} | {
+    name
+    for name, kind in vars(errors).items()
+    if isinstance(kind, type) and issubclass(kind, errors.GpuDevError)
+}
+"""What is called with the key of a text and its data."""
+
+
+@dataclass(frozen=True)
+class Use:
+    key: str
+    line: int
+    data: frozenset[str] | None
+    """None: not known before it runs."""
+
+
+def find_uses(tree: ast.AST) -> Iterator[Use]:
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or not node.args:
+            continue
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        key = node.args[0]
+        if name in MAKERS and isinstance(key, ast.Constant) and " " not in str(key.value):
+            names = [keyword.arg for keyword in node.keywords]
+            known = frozenset(name for name in names if name is not None)
+            yield Use(str(key.value), node.lineno, known if None not in names else None)
+
+
+def find_wrong(use: Use) -> str:
+    if use.key not in TEXTS:
+        return f"line {use.line}: no text for {use.key}"
+    wanted = {
+        field for template in (TEXTS[use.key].sentence, TEXTS[use.key].hint) for field in fields_of(template)
+    }
+    missing = sorted(wanted - use.data) if use.data is not None else []
+    return f"line {use.line}: {use.key} lacks {', '.join(missing)}" if missing else ""
+
+
+def fields_of(template: object) -> set[str]:
+    """What a written template needs; a function takes what it finds."""
+    if not isinstance(template, str):
+        return set()
+    return {name for _, name, _, _ in Formatter().parse(template) if name}
+
+
+OUTSIDE = [module for module in MODULES if not module.name.startswith("gpudev.texts")]
+
+
+@pytest.mark.parametrize("module", OUTSIDE, ids=lambda module: module.file)
+def test_each_fact_has_a_text_and_the_data_for_it(module: Module) -> None:
+    assert [wrong for use in find_uses(module.tree) if (wrong := find_wrong(use))] == []
+
+
+def test_each_text_is_used() -> None:
+    constants = {
+        node.value
+        for module in OUTSIDE
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    assert sorted(set(TEXTS) - constants - {"words"}) == []
+
+
+def test_each_key_is_in_one_table() -> None:
+    keys = Counter(key for table in _TABLES for key in table)
+    assert [key for key, count in keys.items() if count > 1] == []
+
+
+class TestTheRuleItself:
+    def test_missing_text_and_missing_data_are_found(self) -> None:
+        tree = ast.parse("fact('no_such_key'); errors.NotFound('words'); NotFound('words', words='x')")
+        assert [find_wrong(use) for use in find_uses(tree)] == [
+            "line 1: no text for no_such_key",
+            "line 1: words lacks words",
+            "",
+        ]

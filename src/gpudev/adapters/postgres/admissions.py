@@ -88,7 +88,7 @@ class _Transaction:
             return await self._write(record)
         except asyncpg.UniqueViolationError as error:
             # A pass for another type was faster; this transaction is over, and the next one sees it.
-            raise Stale(f"The port slot {record.after.port_slot} was given to somebody else.") from error
+            raise Stale("port_slot_taken", slot=record.after.port_slot) from error
 
     async def _write(self, record: Record) -> bool:
         if record.after.status is not Status.PREPARING or record.after.disk_id is None:
@@ -105,7 +105,7 @@ class _Transaction:
         version = await write_record(self._connection, record, None)
         after = record.after
         if version is None or not await self._connection.fetchval(_SQL["take_disk"], after.disk_id, after.id):
-            raise Stale(f"Reservation {after.id8} or its disk was changed by somebody else.")
+            raise Stale("reservation_or_disk_changed", id=after.id)
 
     async def set_queue_places(self, places: Sequence[QueuePlace], now: datetime) -> None:
         await self._connection.execute(

@@ -45,7 +45,7 @@ class PostgresDisks:
     async def get(self, disk_id: DiskId) -> Disk:
         row = await self._database.fetch_row(_SQL["get"], disk_id)
         if row is None:
-            raise NotFound(f"Disk {disk_id} was not found.")
+            raise NotFound("disk_row_not_found", id=disk_id)
         return disk_from(row)
 
     async def list_of(self, user_id: UserId, *, is_deleted: bool = False) -> tuple[Disk, ...]:
@@ -121,7 +121,7 @@ class PostgresDisks:
     async def get_operation(self, operation_id: OperationId, user_id: UserId | None) -> StoredDiskOperation:
         row = await self._database.fetch_row(_SQL["get_operation"], operation_id, user_id)
         if row is None:
-            raise NotFound(f"Operation {operation_id} was not found.")
+            raise NotFound("operation_row_not_found", id=operation_id)
         return operation_from(row)
 
 
@@ -150,7 +150,7 @@ async def _write(connection: Connection, record: RecordDisk, lease_token: str | 
     except asyncpg.UniqueViolationError as error:
         raise _taken(record.after.name) from error
     if version is None:
-        raise Stale(f'Disk "{record.before.name}" was changed by somebody else.')
+        raise Stale("disk_changed", name=record.before.name)
     if record.snapshots is not None:
         await keep_snapshots(connection, record.after.id, record.snapshots, record.at)
     return replace(record.after, version=version)
@@ -189,8 +189,4 @@ async def _request(
 
 
 def _taken(name: str) -> Conflict:
-    return Conflict(
-        f'You have a disk with the name "{name}" already.',
-        hint="Choose another name; yours are listed by: gpu-dev disk list",
-        code="disk_exists",
-    )
+    return Conflict("disk_name_taken", code="disk_exists", name=name)

@@ -58,7 +58,7 @@ class PostgresOperations:
     async def get(self, operation_id: OperationId, user_id: UserId | None) -> StoredOperation:
         row = await self._database.fetch_row(_SQL["get"], operation_id, user_id)
         if row is None:
-            raise NotFound(f"Operation {operation_id} was not found.")
+            raise NotFound("operation_row_not_found", id=operation_id)
         return StoredOperation(
             operation_id=OperationId(str(row["operation_id"])),
             reservation_id=ReservationId(str(row["reservation_id"])),

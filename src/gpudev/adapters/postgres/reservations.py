@@ -86,7 +86,7 @@ class PostgresReservations:
     async def get(self, reservation_id: ReservationId) -> Reservation:
         row = await self._database.fetch_row(_SQL["get"], reservation_id)
         if row is None:
-            raise NotFound(f"Reservation {reservation_id} was not found.")
+            raise NotFound("reservation_row_not_found", id=reservation_id)
         return reservation_from(row)
 
     async def list_matching(self, user_id: UserId, text: str) -> tuple[Reservation, ...]:
@@ -166,13 +166,13 @@ class PostgresReservations:
         async with self._database.connection() as connection:
             version = await write_record(connection, record, claim.lease.token)
         if version is None:
-            raise Stale(f"Reservation {record.after.id8} was changed by somebody else.")
+            raise Stale("reservation_changed", id=record.after.id)
         return replace(record.after, version=version)
 
     async def note(self, claim: Claim, after: Reservation) -> Reservation:
         values = (after.id, after.version, claim.lease.token, after.detail, marks_of(after))
         if await self._database.fetch_row(_SQL["note"], *values) is None:
-            raise Stale(f"Reservation {after.id8} was changed by somebody else.")
+            raise Stale("reservation_changed", id=after.id)
         return after
 
     async def bury(
@@ -180,7 +180,7 @@ class PostgresReservations:
     ) -> None:
         async with self._database.transaction() as connection:
             if await write_record(connection, record, claim.lease.token) is None:
-                raise Stale(f"Reservation {record.after.id8} was changed by somebody else.")
+                raise Stale("reservation_changed", id=record.after.id)
             await bury(connection, claim.lease, Burial(error, message_ids, record.event.at))
 
     async def list_unfinished(self, ids: Collection[ReservationId]) -> frozenset[ReservationId]:
@@ -258,15 +258,7 @@ def _operations_from(row: Row) -> tuple[Operation, ...]:
 
 def _conflict(reservation: Reservation, error: asyncpg.UniqueViolationError) -> Conflict:
     if error.constraint_name == "reservations_live_name":
-        return Conflict(
-            f'You have a live reservation with the name "{reservation.name}" already.',
-            hint=f"Choose another --name, or end that one: gpu-dev cancel {reservation.name}",
-            code="name_taken",
-        )
+        return Conflict("reservation_name_taken", code="name_taken", name=reservation.name)
     if error.constraint_name == "reservations_live_disk":
-        return Conflict(
-            "Another live reservation of yours has that disk.",
-            hint="Name another disk with --disk NAME, a new name makes a new one; or none: --disk none",
-            code="disk_in_use",
-        )
-    return Conflict(f"The reservation id {reservation.id} is taken.", hint="Ask again.", code="id_taken")
+        return Conflict("home_in_use_by_another", code="disk_in_use")
+    return Conflict("reservation_id_taken", code="id_taken", id=reservation.id)

@@ -10,6 +10,7 @@ from typing import Protocol
 from gpudev.domain.errors import Unavailable
 from gpudev.domain.names import UserId
 from gpudev.domain.notification import Notification, Target
+from gpudev.texts.fact import Value
 
 
 class NotDelivered(Unavailable):
@@ -17,8 +18,8 @@ class NotDelivered(Unavailable):
 
     default_code = "not_delivered"
 
-    def __init__(self, message: str, *, is_final: bool = False) -> None:
-        super().__init__(message)
+    def __init__(self, key: str, /, *, is_final: bool = False, **data: Value) -> None:
+        super().__init__(key, code="", retry_after=None, **data)
         self.is_final = is_final
 
 

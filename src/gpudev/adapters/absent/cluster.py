@@ -63,7 +63,4 @@ class AbsentCluster:
 
 
 def _refuse(what: str = "") -> NoReturn:
-    raise ClusterUnavailable(
-        f"The cluster is in the hands of another process. {what}".strip(),
-        hint="The controller does the rest.",
-    )
+    raise ClusterUnavailable("cluster_of_another_process", what=what)

@@ -53,6 +53,4 @@ class AbsentVolumes:
 
 
 def _refuse(*_asked: object) -> NoReturn:
-    raise StorageRefused(
-        "There is no storage for disks here.", hint="set GPU_DEV_DISK_STORAGE to kubernetes or aws."
-    )
+    raise StorageRefused("no_storage")

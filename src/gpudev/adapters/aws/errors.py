@@ -1,4 +1,4 @@
-"""What AWS answers when something went wrong, in our own words: the one table of its codes."""
+"""What AWS answers when something went wrong, as errors of ours: which codes pass by themselves."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from botocore.exceptions import BotoCoreError, ClientError
 
 from gpudev.domain.errors import StorageRefused, StorageUnavailable
+from gpudev.texts.fact import Fact
 
 _PASSING = frozenset(
     {
@@ -33,18 +34,6 @@ _PASSING = frozenset(
 )
 """Asking again, later, is all there is to do."""
 
-_ADVICE = {
-    "UnauthorizedOperation": "give the controller's role the EC2 rights that docs/howto/disks.md lists.",
-    "AccessDenied": "give the controller's role the rights that docs/howto/disks.md lists.",
-    "AuthFailure": "look at the credentials of the controller.",
-    "ExpiredToken": "renew the credentials of the controller.",
-    "VolumeLimitExceeded": "raise the account's limit of EBS storage, or remove volumes that nobody needs.",
-    "SnapshotLimitExceeded": "raise the account's limit of snapshots.",
-    "MaxIOPSLimitExceeded": "raise the account's limit of EBS throughput.",
-    "VolumeInUse": "detach the volume.",
-    "NoSuchBucket": "make the bucket, or set GPU_DEV_DISK_LISTING_BUCKET to one that there is.",
-}
-
 GONE = frozenset({"InvalidVolume.NotFound", "InvalidSnapshot.NotFound"})
 """Of an answer to a deletion: it is done."""
 
@@ -54,7 +43,7 @@ def code_of(error: ClientError) -> str:
 
 
 @contextmanager
-def translated_errors(what: str) -> Iterator[None]:
+def translated_errors(what: Fact) -> Iterator[None]:
     """No answer and "later" are `StorageUnavailable`, a refusal is `StorageRefused` with what to do."""
     try:
         yield
@@ -62,8 +51,7 @@ def translated_errors(what: str) -> Iterator[None]:
         code = code_of(error)
         words = str(error.response.get("Error", {}).get("Message", "")) or code
         if code in _PASSING:
-            raise StorageUnavailable(f"AWS asks to wait ({code}): {what}.", hint="Wait.") from error
-        advice = _ADVICE.get(code, f"look up what AWS means by {code}.")
-        raise StorageRefused(f"AWS refused to {what} ({code}): {words}", hint=advice) from error
+            raise StorageUnavailable("aws_asks_to_wait", aws_code=code, what=what) from error
+        raise StorageRefused("aws_refused", aws_code=code, what=what, words=words) from error
     except BotoCoreError as error:
-        raise StorageUnavailable(f"AWS does not answer: {error}", hint="Try again in a moment.") from error
+        raise StorageUnavailable("aws_silent", words=str(error)) from error

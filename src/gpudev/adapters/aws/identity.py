@@ -65,25 +65,23 @@ class AwsIdentityProvider:
             found = botocore.session.Session().get_credentials()
             credentials = found.get_frozen_credentials() if found else None
         except BotoCoreError as error:
-            raise IdentityUnavailable(f"The server's own AWS credentials cannot be read: {error}.") from error
+            raise IdentityUnavailable("own_aws_credentials_unreadable", words=str(error)) from error
         if credentials is None:
             return None
         try:
             return self._ask_with(credentials)
         except Unauthenticated as error:
             # Not the caller's credentials, so not the caller's fault.
-            raise IdentityUnavailable(f"The server's own AWS credentials: {error.message}") from error
+            raise IdentityUnavailable("own_aws_credentials_refused", cause=error.fact) from error
 
     def _ask_as(self, given: AwsCredentials) -> str:
         credentials = Credentials(given.access_key_id, given.secret_access_key, given.session_token)
-        try:
-            return self._ask_with(credentials)
-        except Unauthenticated as error:
-            raise Unauthenticated(error.message, hint=error.hint, code="bad_credentials") from error
+        return self._ask_with(credentials)
 
     def _ask_with(self, credentials: Credentials | ReadOnlyCredentials) -> str:
         origin = self._access.origin
-        return sts.ask(origin, sts.sign(origin, self._access.region, credentials))
+        headers = sts.sign(origin, self._access.region, credentials)
+        return sts.ask(origin, headers, refused_as="bad_credentials")
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)

@@ -8,6 +8,7 @@ from typing import Any
 from gpudev.adapters.aws.errors import translated_errors
 from gpudev.domain.disk import DiskId, SnapshotId
 from gpudev.domain.errors import Defect
+from gpudev.texts.fact import fact
 
 _SCHEME = "s3://"
 
@@ -30,18 +31,18 @@ class S3Listings:
                 ServerSideEncryption="AES256",
             )
 
-        with translated_errors("keep a file listing"):
+        with translated_errors(fact("to_keep_listing")):
             await asyncio.to_thread(put)
         return f"{_SCHEME}{self._bucket}/{key}"
 
     async def read(self, address: str) -> str:
         bucket, _, key = address.removeprefix(_SCHEME).partition("/")
         if not address.startswith(_SCHEME) or not key:
-            raise Defect(f"{address} is not the address of a file listing.")
+            raise Defect("listing_address_wrong", address=address)
 
         def get() -> str:
             content: bytes = self._client.get_object(Bucket=bucket, Key=key)["Body"].read()
             return content.decode()
 
-        with translated_errors("read a file listing"):
+        with translated_errors(fact("to_read_listing")):
             return await asyncio.to_thread(get)

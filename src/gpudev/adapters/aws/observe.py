@@ -62,4 +62,4 @@ def snapshot_from(value: Mapping[str, Any]) -> ObservedSnapshot:
 def _holder_of(value: Mapping[str, Any]) -> str:
     """Attaching and detaching count: until AWS says detached, a machine may write."""
     held = (each for each in value.get("Attachments", ()) if each.get("State") != "detached")
-    return next((str(each.get("InstanceId", "an unknown machine")) for each in held), "")
+    return next((str(each.get("InstanceId", "unknown")) for each in held), "")

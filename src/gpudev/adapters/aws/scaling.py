@@ -27,7 +27,7 @@ class AwsScaling:
         try:
             return await asyncio.to_thread(self._list)
         except (BotoCoreError, ClientError) as error:
-            raise ScalingUnavailable(f"AWS does not list its Auto Scaling groups: {error}") from error
+            raise ScalingUnavailable("scaling_groups_not_listed", words=str(error)) from error
 
     def _list(self) -> tuple[ScalingGroup, ...]:
         client = botocore.session.Session().create_client(

@@ -39,7 +39,6 @@ _AUTHORIZATION = re.compile(
 )
 _TIME = re.compile(r"[0-9]{8}T[0-9]{6}Z")
 _PRINTABLE = re.compile(r"[\x20-\x7e]*")
-_LOGIN_HINT = "Log in again with: gpu-dev login"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +62,11 @@ def check_signed_request(request: SignedRequest, rules: SigningRules, now: datet
     """Raises `Unauthenticated`, with a code of its own for each thing that may be wrong."""
     origin = _check_url(request.url, rules)
     if request.body != ACTION:
-        raise _refusal("sts_wrong_action", "The signed request asks for something else than who signed it.")
+        raise Unauthenticated("sts_other_action", code="sts_wrong_action")
     headers = _check_headers(request.headers)
     signature = _AUTHORIZATION.fullmatch(headers.get("authorization", ""))
     if signature is None:
-        raise _refusal("sts_malformed", "The request has no AWS signature (AWS4-HMAC-SHA256) for STS.")
+        raise Unauthenticated("sts_unsigned", code="sts_malformed")
     signed = _check_signed_names(frozenset(signature["signed"].split(";")), headers)
     _check_host(headers, origin)
     _check_server(headers[SERVER_HEADER], rules)
@@ -84,12 +83,7 @@ def _check_url(url: str, rules: SigningRules) -> str:
     origin = url.removesuffix("/")
     is_known = origin == rules.endpoint if rules.endpoint else _AWS_URL.fullmatch(url)
     if not is_known:
-        known = rules.endpoint or "https://sts.amazonaws.com or https://sts.REGION.amazonaws.com"
-        raise _refusal(
-            "sts_wrong_host",
-            "The signed request is for an address that is not an STS of AWS which this server speaks to.",
-            hint=f"Sign for {known}.",
-        )
+        raise Unauthenticated("sts_address_unknown", code="sts_wrong_host", endpoint=rules.endpoint)
     return origin
 
 
@@ -99,20 +93,20 @@ def _check_headers(given: Mapping[str, str]) -> dict[str, str]:
         len(value) <= MAX_HEADER_LENGTH and _PRINTABLE.fullmatch(value) for value in headers.values()
     )
     if not is_plain or len(headers) != len(given) or len(headers) > MAX_HEADERS:
-        raise _refusal("sts_malformed", "The headers of the signed request are too many, too long or odd.")
+        raise Unauthenticated("sts_headers_odd", code="sts_malformed")
     return headers
 
 
 def _check_signed_names(signed: frozenset[str], headers: Mapping[str, str]) -> frozenset[str]:
     missing = MUST_BE_SIGNED - signed
     if missing:
-        raise _refusal("sts_header_unsigned", f"The signature does not cover: {', '.join(sorted(missing))}.")
+        raise Unauthenticated("sts_headers_unsigned", code="sts_header_unsigned", headers=sorted(missing))
     extra = signed - MAY_BE_SIGNED
     if extra:
-        raise _refusal("sts_malformed", f"The signature covers what is not wanted: {min(extra)}.")
+        raise Unauthenticated("sts_header_extra", code="sts_malformed", header=min(extra))
     absent = signed - {"host"} - set(headers)
     if absent:
-        raise _refusal("sts_malformed", f"A signed header is not there: {min(absent)}.")
+        raise Unauthenticated("sts_header_missing", code="sts_malformed", header=min(absent))
     return signed
 
 
@@ -120,17 +114,12 @@ def _check_host(headers: Mapping[str, str], origin: str) -> None:
     """The host is sent as in the address. One that says otherwise was meant to mislead somebody."""
     host = origin.partition("://")[2]
     if headers.get("host", host) != host:
-        raise _refusal("sts_wrong_host", "The host header of the signed request differs from its address.")
+        raise Unauthenticated("sts_host_differs", code="sts_wrong_host")
 
 
 def _check_server(server: str, rules: SigningRules) -> None:
     if server.lower() not in rules.servers:
-        raise _refusal(
-            "sts_other_server",
-            f'The login was signed for the server "{server[:100]}", which is not this one.',
-            hint="Use the server's public name in GPU_DEV_API_URL. "
-            "Operators list the names in GPU_DEV_PUBLIC_NAMES.",
-        )
+        raise Unauthenticated("sts_other_server", code="sts_other_server", server=server[:100])
 
 
 def _check_time(time: str, day: str, now: datetime) -> datetime:
@@ -139,15 +128,7 @@ def _check_time(time: str, day: str, now: datetime) -> datetime:
     except ValueError:
         signed_at = None
     if signed_at is None or not _TIME.fullmatch(time) or not time.startswith(day):
-        raise _refusal("sts_malformed", "The signing time of the request cannot be read.")
+        raise Unauthenticated("sts_time_unreadable", code="sts_malformed")
     if abs(now - signed_at) > LIFE:
-        raise _refusal(
-            "sts_too_old",
-            "The login was not signed within the last 5 minutes.",
-            hint="Check this machine's clock.",
-        )
+        raise Unauthenticated("sts_too_old", code="sts_too_old", life=LIFE)
     return signed_at
-
-
-def _refusal(code: str, message: str, hint: str = _LOGIN_HINT) -> Unauthenticated:
-    return Unauthenticated(message, hint=hint, code=code)

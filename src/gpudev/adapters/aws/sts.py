@@ -20,6 +20,7 @@ from botocore.credentials import Credentials, ReadOnlyCredentials
 
 from gpudev.adapters.aws.signed_request import ACTION, CONTENT_TYPE
 from gpudev.domain.errors import IdentityUnavailable, Unauthenticated
+from gpudev.texts.fact import fact
 
 TIMEOUT_SECONDS = 5.0
 MAX_ANSWER = 65_536
@@ -34,20 +35,17 @@ class StsAnswer:
     body: bytes
 
 
-def ask(origin: str, headers: Mapping[str, str]) -> str:
-    """The ARN of who signed. `Unauthenticated` if STS does not accept it."""
+def ask(origin: str, headers: Mapping[str, str], refused_as: str = "sts_refused") -> str:
+    """The ARN of who signed. `Unauthenticated` with this code if STS does not accept it."""
     answer = _send(origin, headers)
     parsed = _parse(answer)
     if answer.status == _OK and isinstance(arn := parsed.get("Arn"), str):
         return arn
     problem = str(parsed.get("Error", {}).get("Code", ""))
     if not _is_a_client_error(answer.status) or problem.startswith(_NOT_THE_CALLERS_FAULT):
-        raise _unavailable(origin, f"it answers with status {answer.status} {problem}".rstrip())
-    raise Unauthenticated(
-        f"AWS does not accept it: {problem or 'no reason given'}.",
-        hint="Check your AWS credentials with: aws sts get-caller-identity",
-        code="sts_refused",
-    )
+        why = fact("sts_answers_with_status", status=answer.status, problem=problem)
+        raise IdentityUnavailable("sts_unavailable", origin=origin, why=why)
+    raise Unauthenticated("sts_refused", code=refused_as, problem=problem)
 
 
 def sign(origin: str, region: str, credentials: Credentials | ReadOnlyCredentials) -> dict[str, str]:
@@ -67,7 +65,8 @@ def _send(origin: str, headers: Mapping[str, str]) -> StsAnswer:
         response = connection.getresponse()
         return StsAnswer(response.status, response.read(MAX_ANSWER))
     except (OSError, http.client.HTTPException) as error:
-        raise _unavailable(origin, str(error) or type(error).__name__) from error
+        words = str(error) or type(error).__name__
+        raise IdentityUnavailable("sts_unavailable", origin=origin, why=words) from error
     finally:
         connection.close()
 
@@ -88,7 +87,3 @@ def _answer_shape() -> Any:
 
 def _is_a_client_error(status: int) -> bool:
     return http.client.BAD_REQUEST <= status < _SERVER_ERROR
-
-
-def _unavailable(origin: str, reason: str) -> IdentityUnavailable:
-    return IdentityUnavailable(f"STS at {origin} cannot be asked: {reason}.", hint="Try again in a moment.")

@@ -27,6 +27,7 @@ from gpudev.domain.volume import (
     SnapshotSpec,
     VolumeSpec,
 )
+from gpudev.texts.fact import Fact, fact
 
 T = TypeVar("T")
 
@@ -100,11 +101,12 @@ class AwsVolumes:
         }
         request |= {"SnapshotId": source} if source else {}
         request |= {"KmsKeyId": self._kms_key} if self._kms_key else {}
-        await self._call("make a volume", lambda: self._client.create_volume(**request))
+        await self._call(fact("to_make_volume"), lambda: self._client.create_volume(**request))
 
     async def grow_volume(self, volume_id: VolumeId, size_gb: int) -> None:
         await self._call(
-            f"grow {volume_id}", lambda: self._client.modify_volume(VolumeId=volume_id, Size=size_gb)
+            fact("to_grow_volume", id=volume_id),
+            lambda: self._client.modify_volume(VolumeId=volume_id, Size=size_gb),
         )
 
     async def create_snapshot(self, spec: SnapshotSpec) -> None:
@@ -114,7 +116,7 @@ class AwsVolumes:
             return
         tags = tagging.tags_to_aws(spec.tags, **{tagging.TOKEN: spec.token})
         await self._call(
-            f"make a snapshot of {spec.volume_id}",
+            fact("to_snapshot_volume", id=spec.volume_id),
             lambda: self._client.create_snapshot(
                 VolumeId=spec.volume_id,
                 Description=f"gpu-dev {spec.tags.username} {spec.tags.disk_name}",
@@ -130,18 +132,19 @@ class AwsVolumes:
         if not ids:
             return
         added = tagging.tags_to_aws(tags)
-        await self._call("tag", lambda: self._client.create_tags(Resources=ids, Tags=added))
+        await self._call(fact("to_tag"), lambda: self._client.create_tags(Resources=ids, Tags=added))
         outdated = tagging.outdated_keys(tags)
-        await self._call("untag", lambda: self._client.delete_tags(Resources=ids, Tags=outdated))
+        await self._call(fact("to_untag"), lambda: self._client.delete_tags(Resources=ids, Tags=outdated))
 
     async def delete_volume(self, volume_id: VolumeId) -> None:
         await self._delete(
-            f"delete volume {volume_id}", lambda: self._client.delete_volume(VolumeId=volume_id)
+            fact("to_delete_volume", id=volume_id), lambda: self._client.delete_volume(VolumeId=volume_id)
         )
 
     async def delete_snapshot(self, snapshot_id: SnapshotId) -> None:
         await self._delete(
-            f"delete snapshot {snapshot_id}", lambda: self._client.delete_snapshot(SnapshotId=snapshot_id)
+            fact("to_delete_snapshot", id=snapshot_id),
+            lambda: self._client.delete_snapshot(SnapshotId=snapshot_id),
         )
 
     async def list_files(self, snapshot_id: SnapshotId) -> FileListing | None:  # noqa: ARG002 - the port's
@@ -149,18 +152,20 @@ class AwsVolumes:
         return None
 
     async def _first_zone(self) -> str:
-        answer = await self._call("list zones", self._client.describe_availability_zones)
+        answer = await self._call(fact("to_list_zones"), self._client.describe_availability_zones)
         return min(str(zone["ZoneName"]) for zone in answer["AvailabilityZones"])
 
     async def _list_volumes(self, filters: Filters) -> tuple[ObservedVolume, ...]:
         pages = self._pages("describe_volumes", filters)
-        found = await self._call("list volumes", lambda: [each for page in pages for each in page["Volumes"]])
+        found = await self._call(
+            fact("to_list_volumes"), lambda: [each for page in pages for each in page["Volumes"]]
+        )
         return tuple(map(volume_from, found))
 
     async def _list_snapshots(self, filters: Filters) -> tuple[ObservedSnapshot, ...]:
         pages = self._pages("describe_snapshots", filters, OwnerIds=["self"])
         found = await self._call(
-            "list snapshots", lambda: [each for page in pages for each in page["Snapshots"]]
+            fact("to_list_snapshots"), lambda: [each for page in pages for each in page["Snapshots"]]
         )
         return tuple(map(snapshot_from, found))
 
@@ -171,7 +176,7 @@ class AwsVolumes:
         pages: Iterator[Any] = paginator.paginate(Filters=named, PaginationConfig={"PageSize": _PAGE}, **more)
         return pages
 
-    async def _delete(self, what: str, call: Callable[[], Any]) -> None:
+    async def _delete(self, what: Fact, call: Callable[[], Any]) -> None:
         def delete() -> None:
             try:
                 call()
@@ -181,7 +186,7 @@ class AwsVolumes:
 
         await self._call(what, delete)
 
-    async def _call(self, what: str, call: Callable[[], T]) -> T:
+    async def _call(self, what: Fact, call: Callable[[], T]) -> T:
         with translated_errors(what):
             return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 

@@ -20,6 +20,7 @@ from urllib.parse import quote, urlsplit
 from gpudev import __version__
 from gpudev.domain.errors import IdentityUnavailable
 from gpudev.domain.github import GitHubPolicy, Membership, Standing
+from gpudev.texts.fact import fact
 
 _MAX_ANSWER = 1_000_000
 _LONGEST_PAUSE_SECONDS = 3600.0
@@ -76,7 +77,7 @@ class RestDirectory:
             async with asyncio.timeout(self._api.timeout_seconds):
                 answer = await asyncio.to_thread(self._send, path)
         except (OSError, http.client.HTTPException) as error:
-            raise _unavailable(str(error) or type(error).__name__) from error
+            raise IdentityUnavailable("github_unavailable", why=str(error) or type(error).__name__) from error
         if answer.status == http.client.NOT_FOUND:
             return {}
         if answer.status != http.client.OK:
@@ -105,14 +106,15 @@ class RestDirectory:
         pause = _find_pause(answer, time.time())
         if pause is None:
             # 401, 403 and redirects: the token or a name that the operator gave is not right.
-            return _unavailable(f"it answers the server's own question with status {answer.status}")
+            why = fact("github_answers_with_status", status=answer.status)
+            return IdentityUnavailable("github_unavailable", why=why)
         self._silent_until = time.monotonic() + pause
-        return _unavailable("it wants fewer questions", pause)
+        return _limited(pause)
 
     def _check_pause(self) -> None:
         left = self._silent_until - time.monotonic()
         if left > 0:
-            raise _unavailable("it wants fewer questions", left)
+            raise _limited(left)
 
 
 def _membership(answer: Mapping[str, Any]) -> Membership:
@@ -124,9 +126,9 @@ def _parse(body: bytes) -> dict[str, Any]:
     try:
         content = json.loads(body)
     except ValueError as error:
-        raise _unavailable("its answer is not JSON") from error
+        raise IdentityUnavailable("github_unavailable", why=fact("github_answer_not_json")) from error
     if not isinstance(content, dict):
-        raise _unavailable("its answer is not what it should be")
+        raise IdentityUnavailable("github_unavailable", why=fact("github_answer_unexpected"))
     return content
 
 
@@ -142,9 +144,6 @@ def _find_pause(answer: _Answer, now: float) -> float | None:
     return 60.0 if answer.status == http.client.TOO_MANY_REQUESTS else None
 
 
-def _unavailable(reason: str, pause: float | None = None) -> IdentityUnavailable:
-    return IdentityUnavailable(
-        f"GitHub cannot be asked: {reason}.",
-        hint="Try again in a moment; if it stays, tell your operator.",
-        retry_after=None if pause is None else timedelta(seconds=pause),
-    )
+def _limited(pause: float) -> IdentityUnavailable:
+    why = fact("github_rate_limited")
+    return IdentityUnavailable("github_unavailable", why=why, retry_after=timedelta(seconds=pause))

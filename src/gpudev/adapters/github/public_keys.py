@@ -116,7 +116,7 @@ def _signed_by_security_key(application: bytes, rest: bytes, data: bytes) -> byt
     flags, counter = fields.take(1), fields.take(4)
     fields.expect_end()
     if not flags[0] & _TOUCHED:
-        raise InvalidSignature("Nobody touched the security key.")
+        raise InvalidSignature  # nobody touched the security key
     return hashlib.sha256(application).digest() + flags + counter + hashlib.sha256(data).digest()
 
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from gpudev.adapters.github.public_keys import is_signed_by
 from gpudev.adapters.github.ssh_fields import Fields
 from gpudev.domain.errors import Unauthenticated
+from gpudev.texts.fact import Fact, fact
 
 MAX_SIGNATURE = 16_384
 
@@ -27,7 +28,6 @@ _ARMOUR = re.compile(r"-----BEGIN SSH SIGNATURE-----\r?\n([A-Za-z0-9+/=\r\n]+)--
 _MAGIC = b"SSHSIG"
 _VERSION = 1
 _HASHES = {b"sha256": hashlib.sha256, b"sha512": hashlib.sha512}
-_LOGIN_HINT = "Log in again with: gpu-dev login"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,39 +53,32 @@ class SshSignatures:
     def check(self, signature: str, message: bytes, public_keys: tuple[str, ...]) -> None:
         envelope = read_envelope(signature)
         if envelope.namespace not in self._namespaces:
-            raise _refusal(
-                "github_other_server",
-                f'The challenge was signed for "{envelope.namespace[:100]}", which is not this server.',
-                hint="Use the server's public name in GPU_DEV_API_URL. "
-                "Operators list the names in GPU_DEV_PUBLIC_NAMES.",
+            raise Unauthenticated(
+                "github_other_server", code="github_other_server", server=envelope.namespace[:100]
             )
         if not _is_published(envelope.public_key, public_keys):
-            raise _refusal(
-                "github_key_unknown",
-                "The challenge was signed with a key that the GitHub user has not published.",
-                hint="Add it at https://github.com/settings/keys, or sign with one that is there.",
-            )
+            raise Unauthenticated("github_key_unknown", code="github_key_unknown")
         if not is_signed_by(envelope.public_key, envelope.signature, envelope.signed_bytes(message)):
-            raise _refusal("github_signature_wrong", "The signature is not one of the challenge.")
+            raise Unauthenticated("github_signature_wrong", code="github_signature_wrong")
 
 
 def read_envelope(armoured: str) -> Envelope:
     """Raises `Unauthenticated` for everything that is not exactly one signature."""
     match = _ARMOUR.fullmatch(armoured) if len(armoured) <= MAX_SIGNATURE else None
     if match is None:
-        raise _malformed("it is not in the form that ssh-keygen -Y sign writes")
+        raise _malformed(fact("github_signature_not_armoured"))
     try:
         fields = Fields(base64.b64decode("".join(match[1].split()), validate=True))
         if fields.take(len(_MAGIC)) != _MAGIC or fields.number() != _VERSION:
-            raise _malformed("it is of another kind or version")
+            raise _malformed(fact("github_signature_of_other_kind"))
         public_key, namespace, reserved = fields.text(), fields.text(), fields.text()
         hash_name, signature = fields.text(), fields.text()
         fields.expect_end()
         envelope = Envelope(public_key, namespace.decode(), hash_name, signature)
     except (binascii.Error, struct.error, UnicodeDecodeError) as error:
-        raise _malformed("it is cut or altered") from error
+        raise _malformed(fact("github_signature_altered")) from error
     if reserved or hash_name not in _HASHES:
-        raise _malformed("it uses what this server does not know")
+        raise _malformed(fact("github_signature_unsupported"))
     return envelope
 
 
@@ -94,9 +87,5 @@ def _is_published(public_key: bytes, lines: tuple[str, ...]) -> bool:
     return any(line.split()[1] == wanted for line in lines)
 
 
-def _malformed(why: str) -> Unauthenticated:
-    return _refusal("github_signature_malformed", f"The signature cannot be read: {why}.")
-
-
-def _refusal(code: str, message: str, hint: str = _LOGIN_HINT) -> Unauthenticated:
-    return Unauthenticated(message, hint=hint, code=code)
+def _malformed(why: Fact) -> Unauthenticated:
+    return Unauthenticated("github_signature_malformed", code="github_signature_malformed", why=why)

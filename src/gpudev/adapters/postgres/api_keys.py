@@ -56,13 +56,9 @@ class PostgresApiKeys:
         async with self._database.transaction() as connection:
             found = await connection.fetch(_SQL["list_with_prefix"], user_id, prefix)
             if not found:
-                raise NotFound(f'You have no API key "{prefix}".', hint="Yours are listed by GET /v1/keys.")
+                raise NotFound("api_key_not_found", prefix=prefix)
             if len(found) > 1:
-                raise Conflict(
-                    f'{len(found)} of your API keys begin with "{prefix}".',
-                    hint="They end by themselves; an operator can end all of yours at once.",
-                    code="ambiguous_key",
-                )
+                raise Conflict("api_key_ambiguous", code="ambiguous_key", count=len(found), prefix=prefix)
             if found[0]["is_active"]:
                 await connection.execute(_SQL["revoke"], found[0]["key_id"])
                 await connection.execute(_AUDIT["write"], audit_rows([audit]))
@@ -79,12 +75,8 @@ class PostgresApiKeys:
 
 def _not_rotated(*, has_successor: bool) -> Conflict | Unauthenticated:
     if has_successor:
-        return Conflict(
-            "This API key has been replaced already, and a key has one successor.",
-            hint="Use the successor. If its answer was lost, log in again: gpu-dev login",
-            code="key_has_successor",
-        )
-    return Unauthenticated("The API key was revoked or has expired.", hint="Log in again.")
+        return Conflict("api_key_has_successor", code="key_has_successor")
+    return Unauthenticated("api_key_revoked_or_expired")
 
 
 class PostgresLoginFailures:

@@ -52,9 +52,4 @@ async def _create(connection: asyncpg.Connection, role: AppRole) -> None:
     except (asyncpg.DuplicateObjectError, asyncpg.UniqueViolationError):
         return  # roles belong to all databases of a server: another one's migration was first
     except asyncpg.InsufficientPrivilegeError as error:
-        raise Conflict(
-            f"The role {role.name}, as which the service is to connect, does not exist, and the owner of the "
-            "tables may not make it.",
-            hint=f"Let an administrator of the database run: CREATE ROLE {role.name} LOGIN PASSWORD '...'",
-            code="no_app_role",
-        ) from error
+        raise Conflict("app_role_missing", code="no_app_role", role=role.name) from error

@@ -55,7 +55,7 @@ class PostgresDiskLedger:
                     case other:
                         assert_never(other)
         except asyncpg.IntegrityConstraintViolationError as error:
-            raise Conflict(f"The database does not allow it: {error}", code="disk_not_reconciled") from error
+            raise Conflict("ledger_constraint", code="disk_not_reconciled", words=str(error)) from error
 
     async def save(self, done: StoredReconciliation) -> None:
         await self._database.execute(
@@ -94,9 +94,10 @@ async def _import(connection: Connection, change: ImportDisk, now: datetime) -> 
     )
     if imported is None and not await connection.fetchval(_SQL["has_user"], volume.tags.username):
         raise Conflict(
-            f"Volume {volume.volume_id} belongs to {volume.tags.username}, who has never logged in here.",
-            hint="It is taken in by the first reconciliation after that.",
+            "volume_of_unknown_user",
             code="disk_of_unknown_user",
+            volume=volume.volume_id,
+            username=volume.tags.username,
         )
     if imported is not None and facts is not None:
         await keep_snapshots(connection, disk_id, facts.completed, now)

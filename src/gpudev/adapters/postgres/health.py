@@ -24,16 +24,15 @@ class PostgresHealth:
         try:
             row = await self._database.fetch_row(_SQL["check"])
         except (asyncpg.UndefinedTableError, asyncpg.InvalidSchemaNameError) as error:
-            raise StoreUnavailable("The database has no schema yet.", hint=_MIGRATE) from error
+            raise StoreUnavailable("schema_missing") from error
         except asyncpg.InsufficientPrivilegeError as error:
-            words = "The role of the service may not use the schema yet."
-            raise StoreUnavailable(words, hint=_MIGRATE) from error
+            raise StoreUnavailable("schema_not_granted") from error
         if row is None or not row["has_queue"]:
-            raise StoreUnavailable("The message queue is missing.", hint=_MIGRATE)
+            raise StoreUnavailable("message_queue_missing")
         if row["schema_version"] < latest_version():
-            raise StoreUnavailable("The database schema is older than this version.", hint=_MIGRATE)
+            raise StoreUnavailable("schema_too_old")
         if row["is_read_only"]:
-            raise StoreUnavailable("The database can only be read.", hint=_FIND_PRIMARY)
+            raise StoreUnavailable("database_read_only")
 
     async def beat(self, name: str, failing: Sequence[str]) -> None:
         await self._database.execute(_SQL["beat"], name, list(failing))
@@ -50,7 +49,3 @@ class PostgresHealth:
 
 def _beat_from(row: Row) -> ControllerBeat:
     return ControllerBeat(row["name"], timedelta(seconds=row["seconds"]), tuple(row["failing"]))
-
-
-_MIGRATE = "Run: gpu-dev server migrate"
-_FIND_PRIMARY = "Look whether its disk is full, or whether it is a replica."

@@ -123,11 +123,7 @@ def read_pgmq_sql() -> bytes:
 
 def check_pgmq(sql: bytes, digest: str) -> None:
     if (found := hashlib.sha256(sql).hexdigest()) != digest:
-        raise Defect(
-            "The SQL of the installed pgmq package is not the one that this version installs: its SHA-256 is "
-            f"{found}, not {digest}.",
-            hint="Install the pinned version: pip install --constraint constraints.txt 'gpu-dev[server]'",
-        )
+        raise Defect("pgmq_not_pinned", found=found, wanted=digest)
 
 
 async def _has_pgmq(connection: asyncpg.Connection) -> bool:
@@ -138,12 +134,6 @@ def _check_unchanged(applied: dict[int, str]) -> None:
     known = {migration.number: migration for migration in list_migrations()}
     for number, checksum in applied.items():
         if number not in known:
-            raise Defect(
-                f"The database has migration {number:04}, which this version does not know.",
-                hint="It was migrated by a newer gpu-dev; upgrade this one.",
-            )
+            raise Defect("migration_unknown", number=number)
         if checksum not in {known[number].checksum, *_FORMER_CHECKSUMS.get(number, ())}:
-            raise Defect(
-                f"Migration {number:04} was changed after it was applied.",
-                hint="The database belongs to another version of gpu-dev; give this one its own.",
-            )
+            raise Defect("migration_changed", number=number)

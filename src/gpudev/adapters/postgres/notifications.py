@@ -13,9 +13,11 @@ from gpudev.domain.names import UserId
 from gpudev.domain.notification import Notification, Target, TargetKind, Topic
 from gpudev.ports.dead_letters import QueueName
 from gpudev.ports.notify import Delivery
+from gpudev.texts.fact import fact
+from gpudev.texts.sentences import say
 
 _SQL = load_queries("notifications")
-_TEST_WORDS = "This is a test of your notifications from gpu-dev."
+_TEST_WORDS = say(fact("notification_test"))
 
 
 class PostgresNotifications:

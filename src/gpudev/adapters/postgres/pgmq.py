@@ -16,6 +16,8 @@ from gpudev.adapters.postgres.queries import load_queries
 from gpudev.ports.dead_letters import QueueName
 from gpudev.ports.queue import Message
 from gpudev.ports.turns import Kind
+from gpudev.texts.fact import fact
+from gpudev.texts.sentences import say
 
 _SQL = load_queries("queue")
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -49,7 +51,7 @@ class PgmqQueue:
         rows = await self._database.fetch(_SQL["read"], queue, self._hidden_for, field, limit)
         ours = tuple(Message(row["msg_id"], row["key"], row["read_ct"]) for row in rows if _is_id(row["key"]))
         others = {row["msg_id"] for row in rows}.difference(message.message_id for message in ours)
-        await self.bury(sorted(others), f"It has no {field} that is a UUID.")
+        await self.bury(sorted(others), say(fact("message_without_id", field=field)))
         return ours
 
     async def bury(self, message_ids: Sequence[int], error: str) -> None:

@@ -51,9 +51,7 @@ def translated_errors() -> Iterator[None]:
         yield
     except _LOST as error:
         words = str(error) or type(error).__name__
-        raise StoreUnavailable(
-            f"The database does not answer: {words}", hint="Try again in a moment."
-        ) from error
+        raise StoreUnavailable("database_silent", words=words) from error
 
 
 class Database:

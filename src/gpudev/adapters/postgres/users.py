@@ -25,11 +25,7 @@ class PostgresUsers:
         async with self._database.connection() as connection:
             rows = await connection.fetch(_SQL["upsert"], username)
         if not rows:
-            raise NotAllowed(
-                f"The username {username} belongs to an identity of AWS.",
-                hint="Log in with AWS.",
-                code="username_taken",
-            )
+            raise NotAllowed("username_of_aws_identity", code="username_taken", username=username)
         return _user_from(rows[0])
 
     async def find_by_key(self, key_hash: bytes, now: datetime) -> User | None:
@@ -58,7 +54,7 @@ class PostgresUsers:
     async def set_active(self, username: str, *, is_active: bool, audit: AuditEntry) -> User:
         row = await self._database.fetch_row(_SQL["set_active"], username, is_active, audit_rows([audit]))
         if row is None:
-            raise NotFound(f'There is no user "{username}".', hint="See them with: gpu-dev admin users")
+            raise NotFound("user_not_found", username=username)
         return _user_from(row)
 
     async def use_proof(self, proof: bytes, now: datetime, expires_at: datetime) -> bool:

@@ -36,7 +36,7 @@ class WebhookNotifier:
         try:
             check_address(target.url, self._allowed)
         except Invalid as refusal:
-            raise NotDelivered(refusal.message, is_final=True) from refusal
+            raise NotDelivered("webhook_address_refused", cause=refusal.fact, is_final=True) from refusal
         host = urlsplit(target.url).netloc
         body = make_body(target, notification)
         headers = {"Content-Type": "application/json", "X-GPU-Dev-Delivery": notification.delivery_id}
@@ -46,13 +46,13 @@ class WebhookNotifier:
             async with asyncio.timeout(self._timeout):
                 status = await asyncio.to_thread(self._post, target.url, body, headers)
         except (OSError, TimeoutError, http.client.HTTPException) as error:
-            raise NotDelivered(f"{host} does not answer: {error!r}") from error
+            raise NotDelivered("webhook_silent", host=host, error=repr(error)) from error
         except ValueError as error:
             # Something in the address or a header that HTTP cannot carry: it will not change.
-            raise NotDelivered(f"{host} cannot be asked: {error!r}", is_final=True) from error
+            raise NotDelivered("webhook_not_askable", host=host, error=repr(error), is_final=True) from error
         if status not in _OK:
             is_final = status in _NOT_TAKEN and status not in _TRY_AGAIN
-            raise NotDelivered(f"{host} answered {status}.", is_final=is_final)
+            raise NotDelivered("webhook_answered", host=host, status=status, is_final=is_final)
 
     def _post(self, url: str, body: bytes, headers: dict[str, str]) -> int:
         address = urlsplit(url)

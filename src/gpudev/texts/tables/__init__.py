@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from gpudev.texts.tables import database, plain
+from gpudev.texts.tables import aws, cluster, database, github, plain, storage, webhook
 from gpudev.texts.template import Text
 
-_TABLES = (database.TEXTS, plain.TEXTS)
+_TABLES = (
+    aws.TEXTS,
+    cluster.TEXTS,
+    database.TEXTS,
+    github.TEXTS,
+    plain.TEXTS,
+    storage.TEXTS,
+    webhook.TEXTS,
+)
 
 TEXTS: Mapping[str, Text] = MappingProxyType({key: text for table in _TABLES for key, text in table.items()})

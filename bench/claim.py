@@ -18,7 +18,8 @@ from bench.machine import GPU_TYPE, Machine, running_machine
 from bench.page import Section
 from gpudev.adapters.local.sandbox.isolation import Isolation, probe_isolation
 from gpudev.client.errors import ClientError
-from gpudev.client.session import ENDED, Client
+from gpudev.client.session import Client
+from gpudev.texts.vocabulary import TERMINAL
 from gpudev.wire.jobs import JobEvent, SubmitRequest
 
 TITLE = "Claiming a dev server"
@@ -144,7 +145,7 @@ def _follow_until_active(client: Client, reservation_id: str) -> dict[str, JobEv
             events[event.kind] = event
             if event.kind == "active":
                 break
-            if event.kind in ENDED:
+            if event.kind in TERMINAL:
                 raise RuntimeError(f"Reservation {reservation_id} is {event.status}: {event.message}")
     return events
 

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from gpudev.domain.reasons import EXPLANATIONS, Reason
+from gpudev.texts.fact import reason_fact
+from gpudev.texts.sentences import advise, say
+from gpudev.texts.tables import reasons
+from gpudev.texts.vocabulary import Reason
 
 
 @pytest.mark.parametrize("reason", Reason, ids=str)
 def test_every_reason_has_a_sentence_and_a_hint(reason: Reason) -> None:
-    explanation = EXPLANATIONS[reason]
-    assert explanation.sentence[0].isupper()
-    assert explanation.sentence.endswith(".")
-    assert explanation.hint
+    sentence = say(reason_fact(reason))
+    assert sentence[0].isupper()
+    assert sentence.endswith(".")
+    assert advise(reason_fact(reason))
 
 
 def test_sentences_tell_the_reasons_apart() -> None:
-    sentences = [explanation.sentence for explanation in EXPLANATIONS.values()]
-    assert len(set(sentences)) == len(sentences)
+    assert len({say(reason_fact(reason)) for reason in Reason}) == len(Reason)
+
+
+def test_every_text_of_a_reason_belongs_to_one() -> None:
+    assert set(reasons.TEXTS) == {reason_fact(reason).key for reason in Reason}

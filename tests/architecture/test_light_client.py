@@ -31,7 +31,7 @@ for name in sys.argv[1:]:
     importlib.import_module(name)
 print(json.dumps(list(sys.modules)))
 """
-CLIENT_SIDE = {"cli", "client", "wire"}
+CLIENT_SIDE = {"cli", "client", "texts", "wire"}
 CLIENT_MODULES = [module.name for module in MODULES if module.name.split(".")[1:2] in (["cli"], ["client"])]
 
 

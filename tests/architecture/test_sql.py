@@ -11,13 +11,22 @@ import pytest
 
 from gpudev.adapters.postgres.queries import NOUNS, load_queries
 from gpudev.domain.audit import AuditOutcome
-from gpudev.domain.disk import DiskEventKind, DiskOperationKind, DiskState
-from gpudev.domain.lifecycle import Status
-from gpudev.domain.notification import TargetKind
-from gpudev.domain.operations import OperationKind, OperationStatus
-from gpudev.domain.reasons import Reason
-from gpudev.domain.reservation import EventKind
+from gpudev.domain.disk import DELETED
 from gpudev.ports.queue import Channel
+from gpudev.texts.vocabulary import (
+    LIVE,
+    PLACED,
+    WAITING,
+    DiskEventKind,
+    DiskOperationKind,
+    DiskState,
+    EventKind,
+    OperationKind,
+    OperationStatus,
+    Reason,
+    Status,
+    TargetKind,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -69,6 +78,23 @@ async def test_a_check_allows_exactly_the_members_of_its_enum(
     finally:
         await connection.close()
     assert set(re.findall(r"'(\w+)'", definition)) == {member.value for member in enum}
+
+
+STATUS_SETS = [
+    set(WAITING),
+    set(PLACED),
+    set(LIVE),
+    set(LIVE) - {Status.ACTIVE},
+    set(DELETED),
+    set(DELETED) - {DiskState.PURGED},
+]
+"""What a query may name several statuses for. A new status changes one of these, and then the queries."""
+
+
+@pytest.mark.parametrize("noun, name", QUERIES)
+def test_a_list_of_statuses_is_one_that_the_rules_know(noun: str, name: str) -> None:
+    lists = re.findall(r"\b(?:status|state|\$\d+)\s+(?:NOT )?IN \(([^)]*)\)", load_queries(noun)[name])
+    assert [found for found in lists if set(re.findall(r"'(\w+)'", found)) not in STATUS_SETS] == []
 
 
 def test_every_channel_that_sql_notifies_has_a_listener() -> None:

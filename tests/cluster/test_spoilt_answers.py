@@ -11,9 +11,8 @@ import pytest
 from gpudev.adapters.kubernetes.cluster import KubernetesCluster
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE, Catalogue
 from gpudev.domain.errors import ClusterUnavailable
-from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import ReservationId
-from gpudev.domain.reasons import Reason
+from gpudev.texts.vocabulary import Reason, Status
 from tests.support.controlled_world import World, eventually, working_controllers
 from tests.support.kubernetes.access import Access
 from tests.support.kubernetes.spoiling import SpoilingProxy, Spoilt, spoiling_proxy

@@ -9,14 +9,13 @@ import pytest
 
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.errors import Stale
-from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.queueing import QueuePlace
-from gpudev.domain.reasons import Reason
-from gpudev.domain.reservation import Event, EventKind, Reservation, clean, end, place, queue
+from gpudev.domain.reservation import Event, Reservation, clean, end, place, queue
 from gpudev.ports.queue import Channel, Signal
 from gpudev.ports.users import User
+from gpudev.texts.vocabulary import EventKind, Reason, Status
 from tests.support.reservations import NOON, make_reservation, submit
 
 pytestmark = pytest.mark.anyio

@@ -15,10 +15,10 @@ from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.audit import LATE, AuditAction, AuditEntry, AuditOutcome, FindingKind
 from gpudev.domain.errors import Conflict
 from gpudev.domain.names import OperationId
-from gpudev.domain.operations import OperationKind
-from gpudev.domain.reservation import Event, EventKind
+from gpudev.domain.reservation import Event
 from gpudev.ports.audit import AuditQuery
 from gpudev.ports.users import NewKey, User
+from gpudev.texts.vocabulary import EventKind, OperationKind
 from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
 
 pytestmark = pytest.mark.anyio

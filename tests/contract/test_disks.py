@@ -11,29 +11,18 @@ import pytest
 
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.capacity import Node
-from gpudev.domain.disk import (
-    Disk,
-    DiskEvent,
-    DiskEventKind,
-    DiskId,
-    DiskOperation,
-    DiskOperationKind,
-    DiskState,
-    SnapshotId,
-    VolumeId,
-    move,
-    soft_delete,
-)
+from gpudev.domain.disk import Disk, DiskEvent, DiskId, DiskOperation, SnapshotId, VolumeId, move, soft_delete
 from gpudev.domain.errors import Conflict, NotFound, Stale
 from gpudev.domain.names import NodeName, OperationId
-from gpudev.domain.operations import OperationOutcome, OperationStatus
+from gpudev.domain.operations import OperationOutcome
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.plans.disk_actions import RecordDisk
-from gpudev.domain.reservation import Event, EventKind, Reservation, place
+from gpudev.domain.reservation import Event, Reservation, place
 from gpudev.domain.volume import ObservedSnapshot, SnapshotPhase
 from gpudev.ports.store import HomeWish
 from gpudev.ports.turns import Kind
 from gpudev.ports.users import User
+from gpudev.texts.vocabulary import DiskEventKind, DiskOperationKind, DiskState, EventKind, OperationStatus
 from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
 
 pytestmark = pytest.mark.anyio

@@ -16,10 +16,10 @@ from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.names import NodeName
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.queueing import QueuePlace
-from gpudev.domain.reasons import Reason
-from gpudev.domain.reservation import Event, EventKind, Reservation, place, queue
+from gpudev.domain.reservation import Event, Reservation, place, queue
 from gpudev.ports.store import User
 from gpudev.telemetry import FORECASTS
+from gpudev.texts.vocabulary import EventKind, Reason
 from tests.support.reservations import NOON, make_reservation, submit
 from tests.support.simulation import MovableClock
 

@@ -11,13 +11,12 @@ import pytest
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.errors import Conflict
 from gpudev.domain.names import NodeName, OperationId
-from gpudev.domain.operations import OperationKind
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.queueing import QueuePlace
-from gpudev.domain.reasons import Reason
-from gpudev.domain.reservation import Event, EventKind, Reservation, place, queue
+from gpudev.domain.reservation import Event, Reservation, place, queue
 from gpudev.ports.store import ListQuery, Mark, MarkedPage
 from gpudev.ports.users import NewKey, ShownKey, User
+from gpudev.texts.vocabulary import EventKind, OperationKind, Reason
 from tests.support.reservations import NOON, make_reservation, submit
 
 pytestmark = pytest.mark.anyio

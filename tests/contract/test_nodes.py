@@ -14,11 +14,12 @@ from gpudev.domain.capacity import Node
 from gpudev.domain.drain import Drain, NodeState
 from gpudev.domain.names import NodeName
 from gpudev.domain.plans.actions import Record
-from gpudev.domain.reservation import Event, EventKind, place
+from gpudev.domain.reservation import Event, place
 from gpudev.ports.audit import AuditQuery
 from gpudev.ports.nodes import StoredNode
 from gpudev.ports.turns import Kind
 from gpudev.ports.users import User
+from gpudev.texts.vocabulary import EventKind
 from tests.support.active import make_active
 from tests.support.reservations import NOON, make_reservation, submit
 

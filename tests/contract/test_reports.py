@@ -9,15 +9,14 @@ import pytest
 
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.idle import Signal, Usage
-from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName
 from gpudev.domain.plans.actions import Record
-from gpudev.domain.reasons import Reason
-from gpudev.domain.reservation import Event, EventKind, Reservation, activate, end, place
+from gpudev.domain.reservation import Event, Reservation, activate, end, place
 from gpudev.domain.server import Member, SshAddress
 from gpudev.ports.reports import ReportKey, UsageReport, UsageSum
 from gpudev.ports.usage import Sample
 from gpudev.ports.users import User
+from gpudev.texts.vocabulary import EventKind, Reason, Status
 from tests.support.reservations import NOON, make_reservation, submit
 
 pytestmark = pytest.mark.anyio

@@ -11,17 +11,16 @@ import pytest
 
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.errors import Conflict, NotFound, Stale
-from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName, OperationId, ReservationId
-from gpudev.domain.operations import Operation, OperationKind, OperationOutcome, OperationStatus, Terms
+from gpudev.domain.operations import Operation, OperationOutcome, Terms
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.plans.reservation import end_with_defect
-from gpudev.domain.reasons import Reason
-from gpudev.domain.reservation import Event, EventKind, Reservation, activate, clean, end, place
+from gpudev.domain.reservation import Event, Reservation, activate, clean, end, place
 from gpudev.domain.server import Member, SshAddress
 from gpudev.ports.store import Claim, ListQuery
 from gpudev.ports.turns import Kind
 from gpudev.ports.users import User
+from gpudev.texts.vocabulary import EventKind, OperationKind, OperationStatus, Reason, Status
 from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
 
 pytestmark = pytest.mark.anyio

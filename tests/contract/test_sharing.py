@@ -13,13 +13,12 @@ from gpudev.domain.demand import Submission
 from gpudev.domain.disk import DiskId
 from gpudev.domain.errors import Conflict, QuotaExceeded
 from gpudev.domain.fair_share import FairShare, weigh_use
-from gpudev.domain.lifecycle import Status
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.quota import DEFAULT_QUOTA, Quota, Use
-from gpudev.domain.reasons import Reason
-from gpudev.domain.reservation import Event, EventKind, Reservation, end
+from gpudev.domain.reservation import Event, Reservation, end
 from gpudev.ports.store import HomeWish
 from gpudev.ports.users import User
+from gpudev.texts.vocabulary import EventKind, Reason, Status
 from tests.support.active import make_active
 from tests.support.reservations import NOON, make_reservation, submit
 

@@ -10,11 +10,11 @@ import pytest
 from gpudev.app.turns.engine import Engine, Hands, Observed
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.errors import ClusterUnavailable, Unavailable
-from gpudev.domain.operations import OperationKind
 from gpudev.domain.plans.actions import LookAgain
 from gpudev.ports.store import Claim, HomeWish
 from gpudev.ports.turns import Kind, Lease
 from gpudev.ports.users import User
+from gpudev.texts.vocabulary import OperationKind
 from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
 from tests.support.simulation import MovableClock
 

@@ -30,9 +30,10 @@ from hypothesis.stateful import (
 from typing_extensions import override
 
 from gpudev.bootstrap.foundation import Stores
-from gpudev.domain.disk import Disk, DiskState
+from gpudev.domain.disk import Disk
 from gpudev.domain.errors import Rejected, Stale
 from gpudev.domain.reservation import Reservation
+from gpudev.texts.vocabulary import DiskState
 from tests.support.budgets import choose_depth
 from tests.support.disk_world import (
     TABLES,

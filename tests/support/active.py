@@ -9,9 +9,10 @@ from typing import Any
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.names import NodeName
 from gpudev.domain.plans.actions import Record
-from gpudev.domain.reservation import Event, EventKind, Reservation, activate, place
+from gpudev.domain.reservation import Event, Reservation, activate, place
 from gpudev.domain.server import Member, SshAddress
 from gpudev.ports.users import User
+from gpudev.texts.vocabulary import EventKind
 from tests.support.reservations import make_reservation, submit
 
 ADDRESS = SshAddress("127.0.0.1", 30022)

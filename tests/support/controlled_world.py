@@ -14,12 +14,12 @@ from gpudev.bootstrap.controller import make_controllers
 from gpudev.bootstrap.disks import open_local_volumes
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE, Catalogue
-from gpudev.domain.lifecycle import Status
-from gpudev.domain.reservation import EventKind, Reservation
+from gpudev.domain.reservation import Reservation
 from gpudev.ports.cluster import Cluster
 from gpudev.ports.users import User
 from gpudev.settings import Settings
 from gpudev.settings.servers import LocalSettings
+from gpudev.texts.vocabulary import EventKind, Status
 from tests.support.reservations import NOON
 
 

@@ -14,12 +14,9 @@ from gpudev.domain.disk import (
     Disk,
     DiskId,
     DiskOperation,
-    DiskOperationKind,
-    DiskState,
     SnapshotId,
     VolumeId,
 )
-from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import OperationId, UserId
 from gpudev.domain.plans.disk_observation import DiskObservation, snapshot_token
 from gpudev.domain.volume import (
@@ -30,6 +27,7 @@ from gpudev.domain.volume import (
     VolumePhase,
     tags_of,
 )
+from gpudev.texts.vocabulary import DiskOperationKind, DiskState, Status
 from tests.support.domain_values import HOUR, NOW, make_id, make_reservation
 
 DISK_ID = DiskId("d15c0000-0000-4000-8000-000000000001")

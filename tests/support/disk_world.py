@@ -37,7 +37,6 @@ from gpudev.domain.idle import Usage
 from gpudev.domain.job import Job
 from gpudev.domain.names import NodeName, OperationId, ReservationId
 from gpudev.domain.notices import Notice
-from gpudev.domain.operations import OperationKind
 from gpudev.domain.plans.disk_observation import DiskPolicy
 from gpudev.domain.plans.orphans import Leftover
 from gpudev.domain.reservation import Reservation
@@ -49,6 +48,7 @@ from gpudev.ports.store import HomeWish
 from gpudev.ports.turns import Kind
 from gpudev.ports.users import User
 from gpudev.ports.volumes import Volumes
+from gpudev.texts.vocabulary import OperationKind
 from tests.support.ec2 import ZONES, Ec2
 from tests.support.engines import AnyEngine, make_reservation_engine
 from tests.support.reservations import NOON, make_reservation, submit

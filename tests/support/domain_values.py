@@ -8,12 +8,11 @@ from typing import Any
 from gpudev.domain.capacity import Node
 from gpudev.domain.catalogue import GpuType
 from gpudev.domain.expiry import TimePolicy
-from gpudev.domain.lifecycle import PLACED, TERMINAL, Status
 from gpudev.domain.names import NodeName, OperationId, ReservationId, UserId
-from gpudev.domain.operations import Operation, OperationKind, Terms
-from gpudev.domain.reasons import Reason
+from gpudev.domain.operations import Operation, Terms
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import Member, ObservedMember, ObservedServer, ServerPhase, SshAddress
+from gpudev.texts.vocabulary import PLACED, TERMINAL, OperationKind, Reason, Status
 
 NOW = datetime(2030, 1, 1, 12, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -50,7 +49,7 @@ def make_reservation(number: int = 1, **changes: Any) -> Reservation:
         "duration": HOUR,
         "created_at": NOW - HOUR + number * MINUTE,
     }
-    nodes = _nodes_from(changes, ("a",) if status in PLACED | TERMINAL else ())
+    nodes = _nodes_from(changes, ("a",) if status in (*PLACED, *TERMINAL) else ())
     is_active = status is Status.ACTIVE
     values["members"] = tuple(Member(node, *((ADDRESS, HOST_KEYS) if is_active else ())) for node in nodes)
     values["node_count"] = len(nodes) or 1

@@ -21,7 +21,7 @@ from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.lifecycle import is_legal
 from gpudev.domain.names import NodeName, OperationId, ReservationId
 from gpudev.domain.notices import Notice
-from gpudev.domain.operations import Operation, OperationKind, OperationOutcome
+from gpudev.domain.operations import Operation, OperationOutcome
 from gpudev.domain.plans import admission, reservation
 from gpudev.domain.plans.actions import (
     AdmissionAction,
@@ -42,6 +42,7 @@ from gpudev.domain.queueing import QueuePlace
 from gpudev.domain.reservation import Reservation, clean
 from gpudev.domain.server import ObservedMember, ObservedServer, ServerPhase, ServerSpec
 from gpudev.domain.sharing import NO_SHARES, Shares
+from gpudev.texts.vocabulary import OperationKind
 from tests.support.domain_values import ADDRESS, HOST_KEYS, NOW, make_id, make_reservation
 
 Action = ReservationAction | AdmissionAction

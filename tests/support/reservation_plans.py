@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from gpudev.domain.lifecycle import Status
 from gpudev.domain.notices import list_notices
 from gpudev.domain.plans.actions import (
     DeleteServer,
@@ -20,6 +19,7 @@ from gpudev.domain.plans.observation import Observation, Plan
 from gpudev.domain.plans.reservation import plan_reservation
 from gpudev.domain.reservation import Reservation, clean
 from gpudev.domain.server import ServerPhase
+from gpudev.texts.vocabulary import Status
 from tests.support.domain_values import (
     HOUR,
     MINUTE,

@@ -13,9 +13,10 @@ from gpudev.adapters.postgres.pool import Database
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.domain.names import ReservationId
-from gpudev.domain.reservation import Event, EventKind, Reservation
+from gpudev.domain.reservation import Event, Reservation
 from gpudev.ports.store import HomeWish
 from gpudev.ports.users import User
+from gpudev.texts.vocabulary import EventKind
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl test"

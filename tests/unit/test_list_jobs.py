@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from gpudev.app.list_jobs import is_history
-from gpudev.domain.lifecycle import Status
 from gpudev.ports.store import ListQuery
+from gpudev.texts.vocabulary import Status
 
 
 @pytest.mark.parametrize(

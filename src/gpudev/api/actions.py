@@ -12,8 +12,8 @@ from gpudev.api.jobs import JobId
 from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.app.extend import ExtensionRequest
 from gpudev.domain.errors import Invalid
-from gpudev.domain.operations import OperationKind, OperationStatus
 from gpudev.domain.reservation import Reservation
+from gpudev.texts.vocabulary import OperationKind, OperationStatus
 from gpudev.wire.jobs import ActionResponse, ExtendRequest, JobUsage, KeepRequest, UsagePoint
 from gpudev.wire.text import Lookup, Name
 

@@ -8,8 +8,8 @@ from gpudev.api import views
 from gpudev.api.context import App, Caller, Visitor, application_of
 from gpudev.api.encoding import json_response
 from gpudev.api.problems import OF_EVERY_CALLER
-from gpudev.domain.lifecycle import Status
 from gpudev.ports.store import StatusCount
+from gpudev.texts.vocabulary import Status
 from gpudev.wire.cluster import AvailabilityResponse, ClusterStatus, QueueEntry, QueueResponse, WhoAmI
 
 router = APIRouter(prefix="/v1", tags=["cluster"], responses=OF_EVERY_CALLER)

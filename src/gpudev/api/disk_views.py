@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gpudev.domain.disk import Disk, DiskOperation
-from gpudev.domain.operations import OperationStatus
 from gpudev.ports.disks import StoredDiskOperation, StoredSnapshot
+from gpudev.texts.vocabulary import OperationStatus
 from gpudev.wire.disks import DiskActionResponse, DiskInfo, DiskOperationDetail, SnapshotInfo
 from gpudev.wire.jobs import OperationDetail
 

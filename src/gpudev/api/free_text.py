@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import AfterValidator, GetCoreSchemaHandler, GetJsonSchemaHandler
 
-from gpudev.wire.text import HIDDEN, LINE_BREAKS, Exact, Text, Within
+from gpudev.wire.text import HIDDEN, LINE_BREAKS, Exact, Text, Within, Word
 
 _LAST_CONTROL = 0x1F
 _LAST_OF_PLANE_0 = 0xFFFF
@@ -26,6 +26,7 @@ def teach_pydantic() -> None:
     Text.__get_pydantic_json_schema__ = _describe  # type: ignore[attr-defined]  # the same
     Exact.__get_pydantic_core_schema__ = _check_exactly  # type: ignore[attr-defined]  # the same
     Within.__get_pydantic_json_schema__ = _describe_range  # type: ignore[attr-defined]  # the same
+    Word.__get_pydantic_json_schema__ = _describe_words  # type: ignore[attr-defined]  # the same
 
 
 def _check(rule: Text, source: Any, handler: GetCoreSchemaHandler) -> Any:
@@ -49,6 +50,10 @@ def _describe(rule: Text, schema: Any, handler: GetJsonSchemaHandler) -> dict[st
 def _describe_range(rule: Within, schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
     lower = "exclusiveMinimum" if rule.without_first else "minimum"
     return {**handler(schema), lower: rule.first, "maximum": rule.last}
+
+
+def _describe_words(rule: Word, schema: Any, handler: GetJsonSchemaHandler) -> dict[str, Any]:
+    return {**handler(schema), "enum": [str(word) for word in rule.words]}
 
 
 def _pattern(*, has_lines: bool) -> str:

@@ -17,10 +17,9 @@ from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.app.application import Application
 from gpudev.app.caller import Caller as CallerOf
 from gpudev.domain.errors import GpuDevError, Invalid, NotFound
-from gpudev.domain.lifecycle import Status
-from gpudev.domain.operations import OperationStatus
 from gpudev.domain.reservation import Reservation
 from gpudev.ports.store import ListQuery
+from gpudev.texts.vocabulary import OperationStatus, Status
 from gpudev.wire.jobs import (
     ActionResponse,
     JobDetail,

@@ -8,7 +8,8 @@ from gpudev.api.context import App, Caller
 from gpudev.api.encoding import json_response
 from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.app.application import Application
-from gpudev.domain.notification import Target, TargetKind
+from gpudev.domain.notification import Target
+from gpudev.texts.vocabulary import TargetKind
 from gpudev.wire.notifications import NotificationChoice, NotificationSettings, NotificationTest
 
 router = APIRouter(prefix="/v1/me/notifications", tags=["notifications"], responses=OF_EVERY_CALLER)

@@ -7,15 +7,16 @@ from datetime import datetime, timedelta
 
 from gpudev.app.application import Application
 from gpudev.app.follow import News
-from gpudev.domain.lifecycle import WAITING, Status
 from gpudev.domain.names import member_name, server_name
 from gpudev.domain.notices import tell_of_end
 from gpudev.domain.quota import QuotaUse
-from gpudev.domain.reasons import EXPLANATIONS
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import Member, SshAddress
 from gpudev.ports.store import StoredAvailability, StoredEvent, StoredOperation
 from gpudev.ports.users import User
+from gpudev.texts.fact import reason_fact
+from gpudev.texts.sentences import advise
+from gpudev.texts.vocabulary import QUEUE_MOVE, WAITING, Status
 from gpudev.wire.cluster import QueueEntry, QuotaStatus, TypeAvailability
 from gpudev.wire.jobs import JobEvent, OperationDetail
 
@@ -70,7 +71,7 @@ def job_detail(reservation: Reservation, app: Application, now: datetime) -> dic
         reason=reason,
         failure_reason=reservation.detail if status is Status.FAILED else None,
         current_detailed_status=reservation.detail or None,
-        hint=EXPLANATIONS[reason].hint if reason else None,
+        hint=advise(reason_fact(reason)) if reason else None,
         disk_name=reservation.disk_name or None,
         ebs_volume_id=reservation.volume_id,
         github_user=reservation.github_user or None,
@@ -99,7 +100,7 @@ def queue_move(news: News, last_number: int) -> JobEvent:
     reservation = news.reservation
     return JobEvent(
         number=last_number,
-        kind="position",
+        kind=QUEUE_MOVE,
         message=reservation.detail,
         at=reservation.last_queue_update or reservation.created_at,
         elapsed_seconds=0,

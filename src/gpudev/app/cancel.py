@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from gpudev.app.caller import Caller
 from gpudev.domain.audit import AuditAction
 from gpudev.domain.names import OperationId
-from gpudev.domain.operations import OperationKind
 from gpudev.domain.reservation import Reservation
 from gpudev.ports.clock import Clock
 from gpudev.ports.store import Operations
+from gpudev.texts.vocabulary import OperationKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpudev.app.figures import keep_showing
-from gpudev.domain.lifecycle import LIVE
 from gpudev.ports.dead_letters import DeadLetters
 from gpudev.ports.health import Health
 from gpudev.ports.store import GpuTypes, Reservations, StatusCount
@@ -18,6 +17,7 @@ from gpudev.telemetry import (
     RESERVATIONS,
     RESERVED_GPUS,
 )
+from gpudev.texts.vocabulary import LIVE
 
 _EVERY_SECONDS = 15.0
 _NONE = StatusCount(0, 0)

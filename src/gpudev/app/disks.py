@@ -15,23 +15,14 @@ from datetime import timedelta
 from gpudev.app.caller import Caller
 from gpudev.domain import disk as rules
 from gpudev.domain.audit import AuditAction, AuditEntry
-from gpudev.domain.disk import (
-    DEFAULT_SIZE_GB,
-    Disk,
-    DiskEvent,
-    DiskEventKind,
-    DiskId,
-    DiskOperation,
-    DiskOperationKind,
-    DiskState,
-)
+from gpudev.domain.disk import DEFAULT_SIZE_GB, Disk, DiskEvent, DiskId, DiskOperation
 from gpudev.domain.errors import Conflict, Gone, NotFound, Stale
 from gpudev.domain.names import OperationId, id8
-from gpudev.domain.operations import OperationStatus
 from gpudev.domain.plans.disk_actions import RecordDisk
 from gpudev.ports.clock import Clock
 from gpudev.ports.disks import Disks, StoredDiskOperation, StoredSnapshot
 from gpudev.ports.listings import Listings
+from gpudev.texts.vocabulary import DiskEventKind, DiskOperationKind, DiskState, OperationStatus
 
 _TRIES = 5
 _POLL_SECONDS = 0.02

@@ -13,13 +13,13 @@ from gpudev.domain.drain import check_stays
 from gpudev.domain.errors import NotFound
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.extension import extend, extension_of, find_allowance, in_words
-from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import OperationId
-from gpudev.domain.operations import OperationKind, Terms
+from gpudev.domain.operations import Terms
 from gpudev.domain.reservation import Reservation
 from gpudev.ports.clock import Clock
 from gpudev.ports.nodes import Nodes
 from gpudev.ports.store import Operations
+from gpudev.texts.vocabulary import OperationKind, Status
 
 LOOK_FIRST = timedelta(seconds=3)
 """Clients of 0.3 read the old end after they have asked for a new one, and wait until it is another."""

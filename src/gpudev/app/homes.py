@@ -5,20 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpudev.app.disks import new_disk_id
-from gpudev.domain.disk import (
-    DEFAULT_DISK,
-    DEFAULT_SIZE_GB,
-    NO_DISK,
-    DiskState,
-    check_disk_name,
-    check_size,
-)
+from gpudev.domain.disk import DEFAULT_DISK, DEFAULT_SIZE_GB, NO_DISK, check_disk_name, check_size
 from gpudev.domain.errors import Conflict, Invalid
 from gpudev.domain.names import id8
 from gpudev.domain.reservation import Reservation
 from gpudev.ports.disks import Disks
 from gpudev.ports.store import HomeWish
 from gpudev.ports.users import User
+from gpudev.texts.vocabulary import DiskState
 
 _NO_HOME = (
     f'Your disk "{DEFAULT_DISK}" is in use by another reservation, so this home is not kept. '

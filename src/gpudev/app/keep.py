@@ -9,12 +9,12 @@ from datetime import timedelta
 from gpudev.app.caller import Caller
 from gpudev.domain.audit import AuditAction
 from gpudev.domain.errors import Conflict, Invalid
-from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import OperationId
-from gpudev.domain.operations import OperationKind, Terms
+from gpudev.domain.operations import Terms
 from gpudev.domain.reservation import Reservation
 from gpudev.ports.clock import Clock
 from gpudev.ports.store import Operations
+from gpudev.texts.vocabulary import OperationKind, Status
 
 LONGEST = timedelta(hours=48)
 

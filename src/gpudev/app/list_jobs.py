@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 from gpudev.app.admit import Admit, Visitor
 from gpudev.app.jobs_of import JobsOf
-from gpudev.domain.lifecycle import TERMINAL
 from gpudev.ports.store import History, ListQuery, MarkedPage, Page, Reservations
+from gpudev.texts.vocabulary import TERMINAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,4 +37,4 @@ class ListJobs:
 
 def is_history(query: ListQuery) -> bool:
     """Asks for ended reservations alone, of which none comes back to life."""
-    return bool(query.statuses) and TERMINAL.issuperset(query.statuses)
+    return bool(query.statuses) and set(query.statuses) <= set(TERMINAL)

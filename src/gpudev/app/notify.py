@@ -10,9 +10,10 @@ from urllib.parse import urlsplit
 from gpudev.app.caller import Caller
 from gpudev.domain.audit import AuditAction
 from gpudev.domain.errors import Invalid, NotFound
-from gpudev.domain.notification import Target, TargetKind, Topic, check_address
+from gpudev.domain.notification import Target, check_address
 from gpudev.ports.audit import AuditLog
 from gpudev.ports.notify import Notifications
+from gpudev.texts.vocabulary import TargetKind, Topic
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,10 +33,11 @@ from gpudev.domain.names import (
 )
 from gpudev.domain.node_labels import check_labels
 from gpudev.domain.preview import Wish
-from gpudev.domain.reservation import Event, EventKind, Reservation
+from gpudev.domain.reservation import Event, Reservation
 from gpudev.ports.clock import Clock
 from gpudev.ports.store import HomeWish, Reservations
 from gpudev.ports.users import User
+from gpudev.texts.vocabulary import EventKind
 
 IDEMPOTENCY_KEY_LIFE = timedelta(hours=24)
 _MOST_CLASHES = 5

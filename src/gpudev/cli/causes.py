@@ -2,37 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 
 from gpudev.cli.render.reservations import format_outcome
+from gpudev.cli.stages import ACTIVE, BEGINS, CLEANUP, LOOKING, QUEUE, START
 from gpudev.client.ssh import id8
+from gpudev.texts.vocabulary import TERMINAL, EventKind, Status
 from gpudev.wire.jobs import JobDetail, JobEvent
 
-LOOKED_AT, QUEUE, START, ACTIVE, CLEANUP = "looked at", "in the queue", "starting", "active", "cleaning up"
-
-_BEGINS = {
-    "submitted": LOOKED_AT,
-    "queued": QUEUE,
-    "requeued": QUEUE,
-    "placed": START,
-    "active": ACTIVE,
-    "expired": CLEANUP,
-    "cancelled": CLEANUP,
-    "failed": CLEANUP,
-    "cleaned": "",
-}
-_ENDS = ("expired", "cancelled", "failed")
-_OF_NOTE = {
-    "requeued": "It was placed once before, and that did not hold",
-    "extension_refused": "More time was refused",
-    "idle_warned": "It was found idle",
-    "out_of_memory": "It ran out of memory",
-    "node_leaves": "Its node is taken out of service",
-    "node_stays": "Its node stays in service",
-    "warning": "The cluster warned",
-}
+NAMES: Mapping[str, str] = MappingProxyType(
+    {
+        LOOKING: "looked at",
+        QUEUE: "in the queue",
+        START: "starting",
+        ACTIVE: "active",
+        CLEANUP: "cleaning up",
+    }
+)
+_OF_NOTE: Mapping[str, str] = MappingProxyType(
+    {
+        EventKind.REQUEUED: "It was placed once before, and that did not hold",
+        EventKind.EXTENSION_REFUSED: "More time was refused",
+        EventKind.IDLE_WARNED: "It was found idle",
+        EventKind.OUT_OF_MEMORY: "It ran out of memory",
+        EventKind.NODE_LEAVES: "Its node is taken out of service",
+        EventKind.NODE_STAYS: "Its node stays in service",
+        EventKind.WARNING: "The cluster warned",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,20 +61,20 @@ def explain(job: JobDetail, events: Sequence[JobEvent], now: datetime) -> Causes
 
 def list_stages(events: Sequence[JobEvent], now: datetime) -> tuple[Stage, ...]:
     """In their order. One that came several times is there as often."""
-    starts = [event for event in events if event.kind in _BEGINS]
+    starts = [event for event in events if event.kind in BEGINS]
     stages = []
     for index, event in enumerate(starts):
         after = starts[index + 1] if index + 1 < len(starts) else None
-        if not _BEGINS[event.kind]:
+        if not (name := BEGINS[event.kind]):
             continue
         end = after.at if after else now
         seconds = max(0.0, (end - event.at).total_seconds())
-        stages.append(Stage(_BEGINS[event.kind], seconds, after is None, _list_steps(events, event, end)))
+        stages.append(Stage(name, seconds, after is None, _list_steps(events, event, end)))
     return tuple(stages)
 
 
 def _list_steps(events: Sequence[JobEvent], begun: JobEvent, end: datetime) -> tuple[str, ...]:
-    told = [event for event in events if event.kind == "progress" and begun.at <= event.at <= end]
+    told = [event for event in events if event.kind == EventKind.PROGRESS and begun.at <= event.at <= end]
     ends = [*(event.at for event in told[1:]), *([end] if told else [])]
     return tuple(
         f"{event.message.rstrip('.')}: {(until - event.at).total_seconds():.1f} s"
@@ -84,11 +84,11 @@ def _list_steps(events: Sequence[JobEvent], begun: JobEvent, end: datetime) -> t
 
 def _headline(job: JobDetail, stages: Sequence[Stage]) -> str:
     who = f"{job.name} ({id8(job.job_id)})"
-    running = {
-        "pending": "has not been looked at yet",
-        "queued": "waits in the queue",
-        "preparing": "is starting",
-        "active": "is active",
+    running: Mapping[str, str] = {
+        Status.PENDING: "has not been looked at yet",
+        Status.QUEUED: "waits in the queue",
+        Status.PREPARING: "is starting",
+        Status.ACTIVE: "is active",
     }
     if job.status in running:
         finished = f", and its command has ended: {outcome}" if (outcome := format_outcome(job)) else ""
@@ -101,7 +101,7 @@ def _headline(job: JobDetail, stages: Sequence[Stage]) -> str:
 
 
 def _because(job: JobDetail, events: Sequence[JobEvent]) -> tuple[str, ...]:
-    ends = [event for event in events if event.kind in _ENDS]
+    ends = [event for event in events if event.kind in TERMINAL]
     told = job.failure_reason or job.current_detailed_status or (ends[-1].message if ends else "")
     standing = job.warning or ""
     notes = [
@@ -117,11 +117,11 @@ def _because(job: JobDetail, events: Sequence[JobEvent]) -> tuple[str, ...]:
 def _next_steps(job: JobDetail, events: Sequence[JobEvent]) -> tuple[str, ...]:
     short = id8(job.job_id)
     hint = (job.hint or "").replace(" ID", f" {short}")
-    commands = {
-        "pending": (f"gpu-dev show {short}",),
-        "queued": (f"gpu-dev queue -t {job.gpu_type}", f"gpu-dev cancel {short}"),
-        "preparing": (f"gpu-dev logs -f {short}",),
-        "active": (
+    commands: Mapping[str, tuple[str, ...]] = {
+        Status.PENDING: (f"gpu-dev show {short}",),
+        Status.QUEUED: (f"gpu-dev queue -t {job.gpu_type}", f"gpu-dev cancel {short}"),
+        Status.PREPARING: (f"gpu-dev logs -f {short}",),
+        Status.ACTIVE: (
             f"gpu-dev connect {short}",
             _same_again(job) if _is_node_leaving(events) else f"gpu-dev extend {short} 2h",
         ),
@@ -132,8 +132,8 @@ def _next_steps(job: JobDetail, events: Sequence[JobEvent]) -> tuple[str, ...]:
 
 def _is_node_leaving(events: Sequence[JobEvent]) -> bool:
     """Then there is no more time to be had on it."""
-    told = [event.kind for event in events if event.kind in {"node_leaves", "node_stays"}]
-    return told[-1:] == ["node_leaves"]
+    told = [event.kind for event in events if event.kind in {EventKind.NODE_LEAVES, EventKind.NODE_STAYS}]
+    return told[-1:] == [EventKind.NODE_LEAVES]
 
 
 def _same_again(job: JobDetail) -> str:

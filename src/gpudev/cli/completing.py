@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gpudev.texts.vocabulary import LIVE
+
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
@@ -69,10 +71,9 @@ def _ask(what: str) -> Words:
 
 
 def _read_reservations(client: Client) -> Words:
-    from gpudev.client import session
     from gpudev.client.ssh import id8
 
-    jobs = client.list(statuses=session.LIVE).jobs
+    jobs = client.list(statuses=LIVE).jobs
     by_name = {job.name: f"{job.status}, {job.gpu_count} x {job.gpu_type}" for job in jobs}
     return {**by_name, **{id8(job.job_id): f"{job.status}, {job.name}" for job in jobs}}
 

@@ -30,6 +30,7 @@ from gpudev.client.manifest import Wanted, make_manifest
 from gpudev.client.session import Client
 from gpudev.client.ssh import id8
 from gpudev.client.submission import BY_TIME, BY_USER, Result, Submission
+from gpudev.texts.vocabulary import Status
 from gpudev.wire.jobs import JobDetail, JobEvent, SubmitRequest
 
 
@@ -94,7 +95,7 @@ class JobRun:
 
     def _start(self) -> Submission:
         self._warn_of_home(self._client.get(self._id))
-        job = self._client.wait_until(self._id, {"active"}, tell=_tell)
+        job = self._client.wait_until(self._id, {Status.ACTIVE}, tell=_tell)
         submission = Submission(Box(self._client, job), say, self._order.wanted, self._order.grace)
         # Once more: what changed while it waited is sent as it is now.
         manifest = make_manifest(self._order.folder, self._order.wanted)

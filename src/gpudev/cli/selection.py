@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpudev.cli.screen import can_ask
-from gpudev.client import session, ssh
+from gpudev.client import ssh
 from gpudev.client.errors import NotFound, Usage
 from gpudev.client.session import Client
+from gpudev.texts.vocabulary import LIVE, Status
 from gpudev.wire.jobs import JobDetail
 
 
@@ -15,7 +16,7 @@ def get_meant(client: Client, given: str | None) -> JobDetail:
     """Of all that live: the named one, the only one, or the chosen one."""
     if given:
         return client.get(given)
-    live = client.list(statuses=session.LIVE).jobs
+    live = client.list(statuses=LIVE).jobs
     if not live:
         raise NotFound("You have no reservation.", hint="Ask for GPUs with: gpu-dev reserve")
     return _choose(live, "live")
@@ -25,8 +26,8 @@ def get_active(client: Client, given: str | None) -> JobDetail:
     """Of the active ones; if there is none, the newest that lives, for the caller to say where it stands."""
     if given:
         return client.get(given)
-    live = client.list(statuses=session.LIVE).jobs
-    active = [job for job in live if job.status == "active"]
+    live = client.list(statuses=LIVE).jobs
+    active = [job for job in live if job.status == Status.ACTIVE]
     if active:
         return _choose(active, "active")
     if live:

@@ -1,20 +1,37 @@
-"""The stages of a start, read from its events: which one runs, and how long those before it took. Pure."""
+"""The stages of a reservation, by its events: which one runs, and how long those before it took. Pure."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from types import MappingProxyType
 
+from gpudev.texts.vocabulary import EventKind
 from gpudev.wire.jobs import JobEvent
 
-LOOKING, QUEUE, START = "look", "queue", "start"
+LOOKING, QUEUE, START, ACTIVE, CLEANUP = "look", "queue", "start", "active", "cleanup"
 
-_BEGINS = {"submitted": LOOKING, "queued": QUEUE, "requeued": QUEUE, "placed": START}
+BEGINS: Mapping[str, str] = MappingProxyType(
+    {
+        EventKind.SUBMITTED: LOOKING,
+        EventKind.QUEUED: QUEUE,
+        EventKind.REQUEUED: QUEUE,
+        EventKind.PLACED: START,
+        EventKind.ACTIVE: ACTIVE,
+        EventKind.EXPIRED: CLEANUP,
+        EventKind.CANCELLED: CLEANUP,
+        EventKind.FAILED: CLEANUP,
+        EventKind.CLEANED: "",
+    }
+)
+"""Which stage begins with an event of this kind; none with the last one."""
 _TITLES = {
     LOOKING: "Being looked at",
     QUEUE: "In the queue",
     START: "Starting the dev server",
 }
+"""Of those that one waits for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +59,13 @@ def advance(stages: Stages, event: JobEvent) -> Stages:
 
 def _find_stage(event: JobEvent, stages: Stages) -> tuple[str, str] | None:
     """What begins with this event, and what to call it meanwhile."""
-    if event.kind == "active":
+    if event.kind == EventKind.ACTIVE:
         return "", "Ready"
-    if event.kind == "progress":
+    if event.kind == EventKind.PROGRESS:
         # "Fetching the image: NAME." The words before the name are the same for every image.
         words = event.message.partition(":")[0].rstrip(".")
         return f"{stages.gpu_type}/{words}", event.message.rstrip(".")
-    stage = _BEGINS.get(event.kind)
-    if stage is None:
+    stage = BEGINS.get(event.kind)
+    if stage not in _TITLES:
         return None
     return (f"{stages.gpu_type}/{stage}" if stage == START else stage), _TITLES[stage]

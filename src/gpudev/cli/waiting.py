@@ -8,12 +8,12 @@ from gpudev.cli.render.progress import format_event, format_waiting, list_waitin
 from gpudev.cli.render.times import read_now
 from gpudev.cli.stages import QUEUE, Stages, advance
 from gpudev.client.errors import NotActive, Unreachable
-from gpudev.client.session import ENDED, Client
-from gpudev.client.sse import PLACE_KIND
+from gpudev.client.session import Client
 from gpudev.client.stage_times import StageTimes
+from gpudev.texts.vocabulary import QUEUE_MOVE, TERMINAL, EventKind, Status
 from gpudev.wire.jobs import JobDetail, JobEvent
 
-UNTOLD = ("submitted", "queued")
+UNTOLD = frozenset({EventKind.SUBMITTED, EventKind.QUEUED})
 """The command has just said the first itself, and the second is told with its place in the queue."""
 PATIENCE_SECONDS = 3600.0
 """How long a server that is gone is looked for: whoever waits in a queue may close the laptop meanwhile."""
@@ -44,7 +44,7 @@ class Wait:
         for event in events:
             if event is not None:
                 self._take(event, progress)
-                if event.kind == "active":
+                if event.kind == EventKind.ACTIVE:
                     break
                 _check_not_ended(event)
             progress.show(self._picture())
@@ -55,7 +55,7 @@ class Wait:
         self._client.cancel(self.reservation_id)
 
     def _take(self, event: JobEvent, progress: Progress) -> None:
-        if event.kind == PLACE_KIND:
+        if event.kind == QUEUE_MOVE:
             return
         self._last_number = event.number
         self._stages = advance(self._stages, event)
@@ -66,14 +66,14 @@ class Wait:
         stages = self._stages
         if stages.current == QUEUE:
             job = self._client.get(self.reservation_id)
-            if job.status == "queued":
+            if job.status == Status.QUEUED:
                 now = read_now()
                 return Picture(stages.title, list_waiting(job, now), plain=format_waiting(job, now))
         return Picture(stages.title, usual_seconds=self._times.find_usual(stages.current))
 
 
 def _check_not_ended(event: JobEvent) -> None:
-    if event.kind in ENDED:
+    if event.kind in TERMINAL:
         raise NotActive(
             f"The reservation is {event.kind}: {event.message}",
             hint="Ask again with: gpu-dev reserve",

@@ -20,8 +20,9 @@ from gpudev.client.asking import Options, build_request
 from gpudev.client.errors import CommandFailed, Usage
 from gpudev.client.programs import Finished
 from gpudev.client.remote import Remote
-from gpudev.client.session import ENDED, Client, connect
+from gpudev.client.session import Client, connect
 from gpudev.client.ssh_keys import list_identity_files
+from gpudev.texts.vocabulary import TERMINAL, Status
 from gpudev.wire.jobs import JobDetail, JobEvent
 
 DEFAULT_HOURS = 4.0
@@ -147,7 +148,7 @@ def reserve(
         request = build_request(used.surroundings, gpu_type, gpus, hours, options)
         reservation_id = used.reserve(request).reservation_id
         undo.callback(release, used, reservation_id)
-        box = Box(used, used.wait_until(reservation_id, {"active"}, timeout=timeout, tell=tell))
+        box = Box(used, used.wait_until(reservation_id, {Status.ACTIVE}, timeout=timeout, tell=tell))
         box.at_end(undo.pop_all().close)
         return box
 
@@ -157,7 +158,7 @@ def attach(reservation: str, *, client: Client | None = None) -> Box:
     with ExitStack() as undo:
         used = client or undo.enter_context(connect())
         details = used.get(reservation)
-        if details.status in ENDED:
+        if details.status in TERMINAL:
             ssh.delete_config(used.surroundings, details.job_id)
         box = Box(used, details)
         box.at_end(undo.pop_all().close)

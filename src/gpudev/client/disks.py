@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from gpudev.client.errors import ClientError, TimedOut
 from gpudev.client.interruption import pause
+from gpudev.texts.vocabulary import OperationStatus
 from gpudev.wire.disks import (
     CloneDiskRequest,
     CreateDiskRequest,
@@ -104,7 +105,7 @@ class Disks:
                 raise TimedOut(f'Disk "{disk.disk_name}" is not there yet.')
             pause(length)
             length = min(_LONGEST_PAUSE, length * 1.5)
-        if operation.status == "failed":
+        if operation.status == OperationStatus.FAILED:
             raise ClientError(operation.error or f'The {operation.action} of "{disk.disk_name}" failed.')
         return disk
 

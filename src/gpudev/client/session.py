@@ -18,6 +18,7 @@ from gpudev.client.credentials import Credentials
 from gpudev.client.errors import ClientError, NotActive, TimedOut, error_of
 from gpudev.client.http import ANSWER_SECONDS, Http, Request, Response
 from gpudev.client.interruption import pause
+from gpudev.texts.vocabulary import TERMINAL, OperationStatus
 from gpudev.wire.jobs import (
     ActionResponse,
     ExtendRequest,
@@ -43,8 +44,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-LIVE = ("pending", "queued", "preparing", "active")
-ENDED = ("expired", "cancelled", "failed")
 OK, UNAUTHENTICATED = 200, 401
 _LOG_SILENCE_SECONDS = 24 * 3600.0
 
@@ -153,12 +152,12 @@ class Client:
         """Wait until a requested action is carried out. `ClientError` with its words if it failed."""
         deadline = time.monotonic() + timeout
         length = 0.05
-        while (operation := self.get_operation(operation_id)).status == "requested":
+        while (operation := self.get_operation(operation_id)).status == OperationStatus.REQUESTED:
             if time.monotonic() > deadline:
                 raise TimedOut(f"The {operation.action} was not carried out in {timeout:g} seconds.")
             pause(length)
             length = min(1.0, length * 2)
-        if operation.status == "failed":
+        if operation.status == OperationStatus.FAILED:
             raise ClientError(operation.error or f"The {operation.action} failed.", code="operation_failed")
         return operation
 
@@ -294,7 +293,7 @@ class Client:
                 tell(event)
             if event is not None and event.status in statuses:
                 break
-            if event is not None and event.status in ENDED:
+            if event is not None and event.status in TERMINAL:
                 raise NotActive(f"Reservation {reservation} is {event.status}: {event.message}")
         return self.get(reservation)
 

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from gpudev.client import codec
 from gpudev.client.errors import TimedOut, Unreachable
 from gpudev.client.interruption import pause
+from gpudev.texts.vocabulary import QUEUE_MOVE, EventKind
 from gpudev.wire.jobs import JobEvent
 
 HEARTBEAT_SECONDS = 15.0
@@ -17,12 +18,6 @@ SILENCE_SECONDS = 3 * HEARTBEAT_SECONDS
 PATIENCE_SECONDS = 60.0
 """How long a lost server is looked for; a restart takes a few seconds."""
 RECONNECT_PAUSE = 0.5
-
-LAST_KIND = "cleaned"
-"""After this event nothing more happens to a reservation, and the server ends the stream."""
-
-PLACE_KIND = "position"
-"""Not an event of the history: only where a waiting reservation stands now. It has no number of its own."""
 
 
 class Deadline:
@@ -71,12 +66,12 @@ def follow(
         try:
             for event in _read_connection(connect, last, deadline):
                 patience = Deadline(patience_seconds)
-                if event is None or event.kind == PLACE_KIND:
+                if event is None or event.kind == QUEUE_MOVE:
                     yield event
                 elif event.number > last:
                     last = event.number
                     yield event
-                    if event.kind == LAST_KIND:
+                    if event.kind == EventKind.CLEANED:
                         return
                 _check(deadline)
         except Unreachable as error:

@@ -27,6 +27,7 @@ from gpudev.client.manifest import EVERYTHING_USUAL, Manifest, Wanted
 from gpudev.client.programs import stream_program
 from gpudev.client.results import Placed, arriving_in, place_results
 from gpudev.client.scripts import read_script
+from gpudev.texts.vocabulary import Status
 
 T = TypeVar("T")
 
@@ -181,7 +182,7 @@ class Submission:
             if expires_at is not None and expires_at < datetime.now(UTC):
                 raise
             return
-        if job.status != "active":
+        if job.status != Status.ACTIVE:
             words = job.failure_reason or job.current_detailed_status or "its time is over."
             raise NotActive(
                 f"Reservation {ssh.id8(job.job_id)} is {job.status}: {words}",

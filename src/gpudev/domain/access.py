@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable
 
 from gpudev.domain.errors import Conflict, Invalid, NotFound
-from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import UserId
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import SshAddress
+from gpudev.texts.vocabulary import Status
 
 MAX_PUBLIC_KEYS = 100
 

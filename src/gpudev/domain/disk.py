@@ -10,12 +10,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from enum import StrEnum
 from types import MappingProxyType
 from typing import NewType
 
 from gpudev.domain.errors import IllegalMove, Invalid
 from gpudev.domain.names import OperationId, ReservationId, UserId
+from gpudev.texts.vocabulary import DiskEventKind, DiskOperationKind, DiskState
 
 DiskId = NewType("DiskId", str)
 """A UUID; names change, this does not."""
@@ -35,26 +35,6 @@ SNAPSHOTS_KEPT = 3
 SNAPSHOTS_KEPT_FOR = timedelta(days=7)
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,50}")
-
-
-class DiskState(StrEnum):
-    CREATING = "creating"
-    """Its volume is being made."""
-    AVAILABLE = "available"
-    """Free. Its volume is there, or is made when it is first used."""
-    ATTACHING = "attaching"
-    """Taken by a reservation; the volume is being made ready where the server will be."""
-    IN_USE = "in_use"
-    """A server of its reservation may have it mounted."""
-    RELEASING = "releasing"
-    """Its reservation is over; the server and its hold on the volume are still to go."""
-    SNAPSHOTTING = "snapshotting"
-    """Nobody writes to it, and a snapshot is being made."""
-    SOFT_DELETED = "soft_deleted"
-    """Its owner gave it up; until the delete date it can be had back."""
-    PURGING = "purging"
-    """Being destroyed. There is no way back from here."""
-    PURGED = "purged"
 
 
 MOVES: Mapping[DiskState, frozenset[DiskState]] = MappingProxyType(
@@ -78,15 +58,6 @@ HELD = frozenset({DiskState.ATTACHING, DiskState.IN_USE, DiskState.RELEASING})
 DELETED = frozenset({DiskState.SOFT_DELETED, DiskState.PURGING, DiskState.PURGED})
 
 
-class DiskOperationKind(StrEnum):
-    CREATE = "create"
-    CLONE = "clone"
-    GROW = "grow"
-    RENAME = "rename"
-    DELETE = "delete"
-    RESTORE = "restore"
-
-
 @dataclass(frozen=True, slots=True)
 class DiskOperation:
     """An action on a disk that a user requested and a controller carries out."""
@@ -96,24 +67,6 @@ class DiskOperation:
     requested_at: datetime
     size_gb: int | None = None
     """To grow to."""
-
-
-class DiskEventKind(StrEnum):
-    """What can happen to a disk, for its owner and for operators."""
-
-    CREATED = "created"
-    ATTACHED = "attached"
-    RELEASED = "released"
-    SNAPSHOT = "snapshot"
-    MOVED = "moved"
-    GROWN = "grown"
-    RENAMED = "renamed"
-    DELETED = "deleted"
-    RESTORED = "restored"
-    PURGED = "purged"
-    IMPORTED = "imported"
-    SYNCED = "synced"
-    PROBLEM = "problem"
 
 
 @dataclass(frozen=True, slots=True)

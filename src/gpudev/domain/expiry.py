@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from gpudev.domain.errors import Invalid
-from gpudev.domain.reasons import Reason
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.schedule.grid import Grid
+from gpudev.texts.vocabulary import Reason
 
 _HOUR = timedelta(hours=1)
 MIN_DURATION = timedelta(minutes=5)

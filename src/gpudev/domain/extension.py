@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 
 from gpudev.domain.errors import Conflict, Invalid
 from gpudev.domain.expiry import TimePolicy
-from gpudev.domain.lifecycle import Status
 from gpudev.domain.reservation import Reservation
+from gpudev.texts.vocabulary import Status
 
 _MINUTE = timedelta(minutes=1)
 

@@ -6,26 +6,13 @@ Nothing in these files is to be believed further than that: what is no exit code
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
-from gpudev.domain.lifecycle import Status
+from gpudev.texts.vocabulary import Outcome, Status
 
 MAX_OUTPUT = 32 * 1024
 """So many bytes of the end of the output are kept."""
 _MAX_CODE = 255
 _MAX_DIGITS = 3
-
-
-class Outcome(StrEnum):
-    """What became of the command."""
-
-    SUCCEEDED = "succeeded"
-    FAILED = "failed"
-    """It ended by itself, with an exit code other than 0."""
-    STOPPED = "stopped"
-    """By its owner, or with the reservation."""
-    TIMED_OUT = "timed_out"
-    """The reservation's time was over."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,31 +6,10 @@ Status says where, reason (`reservation.Reason`) says why.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
 from types import MappingProxyType
 
 from gpudev.domain.errors import IllegalMove
-
-
-class Status(StrEnum):
-    PENDING = "pending"
-    """Accepted, and not looked at by admission yet."""
-    QUEUED = "queued"
-    """Waits for room, with a position and a time."""
-    PREPARING = "preparing"
-    """Has its place; the dev server is being made."""
-    ACTIVE = "active"
-    """The dev server answers on SSH."""
-    EXPIRED = "expired"
-    CANCELLED = "cancelled"
-    FAILED = "failed"
-
-
-WAITING = frozenset({Status.PENDING, Status.QUEUED})
-PLACED = frozenset({Status.PREPARING, Status.ACTIVE})
-"""Holds GPUs of a node."""
-LIVE = WAITING | PLACED
-TERMINAL = frozenset(Status) - LIVE
+from gpudev.texts.vocabulary import Status
 
 MOVES: Mapping[Status, frozenset[Status]] = MappingProxyType(
     {

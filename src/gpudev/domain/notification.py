@@ -6,12 +6,11 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from enum import StrEnum
 from types import MappingProxyType
 
 from gpudev.domain.errors import Invalid
 from gpudev.domain.names import UserId
-from gpudev.domain.reservation import EventKind
+from gpudev.texts.vocabulary import EventKind, TargetKind, Topic
 
 MOST_TRIES = 8
 _FIRST_PAUSE = timedelta(seconds=2)
@@ -19,14 +18,6 @@ _LONGEST_PAUSE = timedelta(minutes=10)
 _LONGEST_ADDRESS = 1000
 _ADDRESS = re.compile(r"([A-Za-z]+)://([A-Za-z0-9._:\[\]-]+)([/?#][!-~]*)?")
 """Only ASCII that is printable, without spaces, and no user before the host."""
-
-
-class Topic(StrEnum):
-    STARTS = "starts"
-    WARNINGS = "warnings"
-    ENDS = "ends"
-    FAILURES = "failures"
-    QUEUE = "queue"
 
 
 TOPIC_OF: Mapping[str, Topic] = MappingProxyType(
@@ -46,13 +37,6 @@ TOPIC_OF: Mapping[str, Topic] = MappingProxyType(
     }
 )
 """Events that are not here are told to nobody."""
-
-
-class TargetKind(StrEnum):
-    WEBHOOK = "webhook"
-    """JSON with everything, signed."""
-    SLACK = "slack"
-    """`{"text": ...}`, as Slack and those compatible with it take it."""
 
 
 @dataclass(frozen=True, slots=True)

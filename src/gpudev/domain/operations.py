@@ -4,21 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from enum import StrEnum
 
 from gpudev.domain.names import OperationId
-
-
-class OperationKind(StrEnum):
-    CANCEL = "cancel"
-    EXTEND = "extend"
-    KEEP = "keep"
-
-
-class OperationStatus(StrEnum):
-    REQUESTED = "requested"
-    DONE = "done"
-    FAILED = "failed"
+from gpudev.texts.vocabulary import OperationKind, OperationStatus
 
 
 @dataclass(frozen=True, slots=True)

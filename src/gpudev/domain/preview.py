@@ -18,9 +18,9 @@ from gpudev.domain.node_labels import Labels, has_labels
 from gpudev.domain.plans.promises import Situation, make_promises
 from gpudev.domain.plans.waiting_reasons import WaitingReasons
 from gpudev.domain.queueing import in_order
-from gpudev.domain.reasons import Reason
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.schedule.grid import FOREVER
+from gpudev.texts.vocabulary import Reason
 
 _PARTS_OF_LENGTH = (0.5, 0.25, 0.125)
 _HALF_HOUR = timedelta(minutes=30)

@@ -14,9 +14,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from gpudev.domain.disk import SNAPSHOTS_KEPT, SNAPSHOTS_KEPT_FOR, Disk, DiskState, SnapshotId, VolumeId
+from gpudev.domain.disk import SNAPSHOTS_KEPT, SNAPSHOTS_KEPT_FOR, Disk, SnapshotId, VolumeId
 from gpudev.domain.errors import Defect
 from gpudev.domain.volume import Holdings, VolumePhase
+from gpudev.texts.vocabulary import DiskState
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from datetime import datetime
 
 from gpudev.domain.eta import LikelyStart
 from gpudev.domain.names import NodeName, ReservationId
-from gpudev.domain.reasons import Reason
 from gpudev.domain.reservation import Reservation
+from gpudev.texts.vocabulary import Reason
 
 
 @dataclass(frozen=True, slots=True)

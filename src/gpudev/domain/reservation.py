@@ -8,46 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from enum import StrEnum
 
 from gpudev.domain.disk import DiskId, VolumeId
-from gpudev.domain.job import Outcome
-from gpudev.domain.lifecycle import LIVE, PLACED, TERMINAL, WAITING, Status, check_move
+from gpudev.domain.lifecycle import check_move
 from gpudev.domain.names import NodeName, ReservationId, UserId, id8
-from gpudev.domain.reasons import EXPLANATIONS, Reason
 from gpudev.domain.server import Member, SshAddress
-
-
-class EventKind(StrEnum):
-    """What can happen to a reservation, as its owner reads it."""
-
-    SUBMITTED = "submitted"
-    QUEUED = "queued"
-    PLACED = "placed"
-    PROGRESS = "progress"
-    """Something worth knowing on the way to a running server: its image is being fetched."""
-    WARNING = "warning"
-    """Something that the user of a running server should know; or that it is over."""
-    REQUEUED = "requeued"
-    REPLANNED = "replanned"
-    """It starts later than it was promised, and is told why."""
-    ACTIVE = "active"
-    WARNED = "warned"
-    EXTENDED = "extended"
-    EXTENSION_REFUSED = "extension_refused"
-    IDLE_WARNED = "idle_warned"
-    IDLE_OVER = "idle_over"
-    KEPT = "kept"
-    OUT_OF_MEMORY = "out_of_memory"
-    NODE_LEAVES = "node_leaves"
-    """Its node is taken out of service; it runs on until its end."""
-    NODE_STAYS = "node_stays"
-    EXPIRED = "expired"
-    CANCELLED = "cancelled"
-    FAILED = "failed"
-    CLEANED = "cleaned"
-    FINISHED = "finished"
-    """The command of `gpu-dev submit` has ended; the reservation has not."""
+from gpudev.texts.fact import reason_fact
+from gpudev.texts.sentences import say
+from gpudev.texts.vocabulary import LIVE, PLACED, TERMINAL, WAITING, EventKind, Outcome, Reason, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +230,7 @@ def end(
         reservation,
         status=check_move(reservation.status, status),
         reason=reason,
-        detail=detail or EXPLANATIONS[reason].sentence,
+        detail=detail or say(reason_fact(reason)),
         queue_position=None,
         estimated_start_at=None,
         planned_nodes=(),

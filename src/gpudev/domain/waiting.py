@@ -12,8 +12,8 @@ from dataclasses import replace
 from datetime import datetime
 
 from gpudev.domain.expiry import TimePolicy
-from gpudev.domain.reasons import Reason
 from gpudev.domain.reservation import Reservation
+from gpudev.texts.vocabulary import Reason
 
 
 def is_stale(reservation: Reservation, now: datetime, policy: TimePolicy) -> bool:

@@ -11,12 +11,12 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from gpudev.domain.audit import AuditEntry
-from gpudev.domain.disk import Disk, DiskEvent, DiskId, DiskOperation, DiskOperationKind, SnapshotId, VolumeId
+from gpudev.domain.disk import Disk, DiskEvent, DiskId, DiskOperation, SnapshotId, VolumeId
 from gpudev.domain.names import OperationId, UserId
-from gpudev.domain.operations import OperationStatus
 from gpudev.domain.plans.disk_actions import RecordDisk
 from gpudev.domain.volume import FileListing
 from gpudev.ports.turns import Lease
+from gpudev.texts.vocabulary import DiskOperationKind, OperationStatus
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,16 +18,8 @@ from gpudev.domain.disk import DEFAULT_SIZE_GB, DiskId
 from gpudev.domain.drain import Drain
 from gpudev.domain.eta import Habits
 from gpudev.domain.fair_share import FairShare
-from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName, OperationId, ReservationId, UserId
-from gpudev.domain.operations import (
-    NO_TERMS,
-    Operation,
-    OperationKind,
-    OperationOutcome,
-    OperationStatus,
-    Terms,
-)
+from gpudev.domain.operations import NO_TERMS, Operation, OperationOutcome, Terms
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.queueing import QueuePlace
 from gpudev.domain.quota import NO_LIMIT, Quota
@@ -35,6 +27,7 @@ from gpudev.domain.reservation import Event, Reservation
 from gpudev.domain.scaling import TypeCapacity
 from gpudev.ports.turns import Lease
 from gpudev.ports.users import ShownKey, User
+from gpudev.texts.vocabulary import OperationKind, OperationStatus, Status
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 
+from gpudev.texts.vocabulary import Reason
+
 Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 Value: TypeAlias = "Json | datetime | timedelta | Sequence[Value] | Mapping[str, Value] | Fact"
 
@@ -25,6 +27,11 @@ class Fact:
 def fact(key: str, /, **data: Value) -> Fact:
     """A fact of values as the code has them: times become ISO 8601 in UTC, durations seconds."""
     return Fact(key, {name: _as_json(value) for name, value in data.items()})
+
+
+def reason_fact(reason: Reason) -> Fact:
+    """The sentence and the hint that every reservation with this reason has."""
+    return Fact(f"reason_{reason}")
 
 
 def parse_fact(found: Mapping[str, Json]) -> Fact:

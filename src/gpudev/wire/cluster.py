@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import field
 from datetime import datetime
+from typing import Annotated
 
+from gpudev.texts.vocabulary import WAITING, Reason
 from gpudev.wire.message import message
-from gpudev.wire.text import Name
+from gpudev.wire.text import Name, Word
 
 
 @message
@@ -51,7 +53,7 @@ class QueueEntry:
     """Whose it is: the username."""
     is_own: bool
     """Whether it is the caller's."""
-    status: str
+    status: Annotated[str, Word(*WAITING)]
     """queued, or pending: not looked at yet."""
     created_at: datetime
     """When it was asked for."""
@@ -71,7 +73,7 @@ class QueueEntry:
     """Id of one's own."""
     name: str | None = None
     """Name of one's own."""
-    reason: str | None = None
+    reason: Annotated[str, Word(*Reason)] | None = None
     """Why one's own waits, as a constant."""
     current_detailed_status: str | None = None
     """Why one's own waits, in words that name what is in the way."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated
 
+from gpudev.texts.vocabulary import DiskOperationKind, DiskState
 from gpudev.wire.message import message
-from gpudev.wire.text import Text, Within
+from gpudev.wire.text import Text, Within, Word
 
 DiskName = Annotated[str, Text(200, pattern="^[A-Za-z0-9_-]{1,50}$")]
 RestoredName = Annotated[str, Text(200, pattern="^[A-Za-z0-9_-]{0,50}$")]
+DiskAction = Annotated[str, Word(*DiskOperationKind)]
 DiskSize = Annotated[int, Within(10, 10_000)]
 
 
@@ -65,8 +67,8 @@ class DiskInfo:
     """Whether it is deleted; until `delete_date` it can be restored."""
     snapshot_count: int
     """How many snapshots there are."""
-    state: str
-    """creating, available, attaching, in_use, releasing, snapshotting, soft_deleted, purging or purged."""
+    state: Annotated[str, Word(*DiskState)]
+    """Where it is."""
     disk_size: str | None = None
     """How much of it is used, by its newest snapshot."""
     last_used: datetime | None = None
@@ -99,8 +101,8 @@ class DiskActionResponse:
     """By which its outcome can be asked for."""
     disk_name: str
     """The disk that it is about; a copy has the name that was asked for."""
-    action: str
-    """create, clone, grow, delete or restore."""
+    action: DiskAction
+    """What was requested."""
     message: str
     """The same in words."""
     requested_at: datetime
@@ -161,10 +163,10 @@ class DiskOperationDetail:
     """Id of the operation."""
     disk_name: str
     """What the disk is called now."""
-    action: str
-    """create, clone, grow, rename, delete or restore."""
-    status: str
-    """requested, completed or failed."""
+    action: DiskAction
+    """What was requested."""
+    status: Annotated[str, Word("requested", "completed", "failed")]
+    """How far it is."""
     is_deleted: bool
     """Whether the disk is deleted."""
     created_at: datetime

@@ -9,11 +9,26 @@ from dataclasses import field
 from datetime import datetime
 from typing import Annotated
 
+from gpudev.texts.vocabulary import (
+    QUEUE_MOVE,
+    EventKind,
+    OperationKind,
+    OperationStatus,
+    Outcome,
+    Reason,
+    Status,
+)
 from gpudev.wire.disks import DiskSize
 from gpudev.wire.message import message
-from gpudev.wire.text import Flag, Line, Name, Text, Within
+from gpudev.wire.text import Flag, Line, Name, Text, Within, Word
 
 Hours = Annotated[float, Within(1 / 12, 24)]
+StatusWord = Annotated[str, Word(*Status)]
+ReasonWord = Annotated[str, Word(*Reason)]
+EventWord = Annotated[str, Word(*EventKind, QUEUE_MOVE)]
+ActionWord = Annotated[str, Word(*OperationKind)]
+ProgressWord = Annotated[str, Word(*OperationStatus)]
+OutcomeWord = Annotated[str, Word(*Outcome)]
 Image = Annotated[str, Text(2000)]
 PublicKey = Annotated[str, Text(8192, has_lines=True, code="bad_ssh_key")]
 EnvironmentName = Annotated[str, Text(200, code="bad_env_var")]
@@ -103,7 +118,7 @@ class SubmitResponse:
     """Id of the reservation."""
     reservation_id: str
     """The same id."""
-    status: str
+    status: StatusWord
     """`pending` for a new one; a repeat is told where the reservation is now."""
     message: str
     """What was accepted, and what of the request was not looked at."""
@@ -145,8 +160,8 @@ class JobDetail:
     """The same id."""
     user_id: str
     """The username."""
-    status: str
-    """pending, queued, preparing, active, expired, cancelled or failed."""
+    status: StatusWord
+    """Where it is."""
     gpu_type: str
     """Type of the GPUs."""
     gpu_count: int
@@ -173,9 +188,9 @@ class JobDetail:
     """When its time is over; known once it is active."""
     launched_at: datetime | None = None
     """When it became active."""
-    outcome: str | None = None
-    """What became of the command that `gpu-dev submit` ran there: succeeded, failed, stopped or timed_out.
-    Left out: there is none, or it has not ended."""
+    outcome: OutcomeWord | None = None
+    """What became of the command that `gpu-dev submit` ran there. Left out: there is none, or it has not
+    ended."""
     exit_code: int | None = None
     """Of that command; left out where it is not known."""
     reservation_ended: datetime | None = None
@@ -211,7 +226,7 @@ class JobDetail:
     """While it waits: from when to when it will probably start, by what was learned of others."""
     start_at: datetime | None = None
     """The time that it is booked for."""
-    reason: str | None = None
+    reason: ReasonWord | None = None
     """Why it is where it is, as a constant."""
     failure_reason: str | None = None
     """Why it failed, in words."""
@@ -291,8 +306,8 @@ class ActionResponse:
 
     job_id: str
     """Id of the reservation."""
-    action: str
-    """What was requested, for example `cancel`."""
+    action: ActionWord
+    """What was requested."""
     status: str
     """Always `requested`: a controller carries it out."""
     message: str
@@ -305,10 +320,10 @@ class ActionResponse:
 class OperationDetail:
     operation_id: str
     """Id of the operation."""
-    action: str
-    """What was requested, for example `cancel`."""
-    status: str
-    """requested, done or failed."""
+    action: ActionWord
+    """What was requested."""
+    status: ProgressWord
+    """How far it is."""
     started_at: datetime
     """When it was requested."""
     error: str | None = None
@@ -323,19 +338,18 @@ class JobEvent:
 
     number: int
     """Counts the events of the reservation from 1."""
-    kind: str
-    """submitted, queued, placed, requeued, active, warned, extended, extension_refused, idle_warned,
-    idle_over, kept, out_of_memory, node_leaves, node_stays, finished, expired, cancelled, failed or cleaned;
-    the last one means that nothing more will happen."""
+    kind: EventWord
+    """What happened. `cleaned` means that nothing more will happen. `position` is not an event of the
+    history: it tells of a change in the queue, and has the number of the event before."""
     message: str
     """What happened, in words."""
     at: datetime
     """When it happened."""
     elapsed_seconds: float
     """How long after the event before."""
-    status: str
+    status: StatusWord
     """The reservation's status now, which may be later than this event."""
-    reason: str | None = None
+    reason: ReasonWord | None = None
     """Why, as a constant."""
     queue_position: int | None = None
     """Place in the queue now, while it waits."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Annotated
 
+from gpudev.texts import vocabulary
 from gpudev.wire.message import message
 from gpudev.wire.text import Text
 
 Target = Annotated[str, Text(2000, pattern=r"^(https?://[A-Za-z0-9._:\[\]-]+([/?#][!-~]*)?)?$")]
-Kind = Annotated[str, Text(200, pattern="^(webhook|slack)$")]
-Topic = Annotated[str, Text(200, pattern="^(starts|warnings|ends|failures|queue)$")]
+Kind = Annotated[str, Text(200, pattern=f"^({'|'.join(vocabulary.TargetKind)})$")]
+Topic = Annotated[str, Text(200, pattern=f"^({'|'.join(vocabulary.Topic)})$")]
 
 
 @message

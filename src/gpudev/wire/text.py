@@ -93,6 +93,18 @@ class Within:
         self.without_first = without_first
 
 
+class Word:
+    """The words that this version answers with, for the OpenAPI document: annotate `str` with it.
+
+    A client does not reject other words: a newer server may have more of them.
+    """
+
+    __slots__ = ("words",)
+
+    def __init__(self, *words: str) -> None:
+        self.words = words
+
+
 class Exact:
     """A boolean that is written as `true` or `false`, not as 0, 1 or a word."""
 

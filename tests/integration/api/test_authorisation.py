@@ -18,8 +18,9 @@ from uuid import uuid4
 
 import pytest
 
-from gpudev.domain.disk import Disk, DiskId, DiskOperation, DiskOperationKind
+from gpudev.domain.disk import Disk, DiskId, DiskOperation
 from gpudev.domain.names import OperationId
+from gpudev.texts.vocabulary import DiskOperationKind
 from tests.integration.api.conftest import Person, add_key, offer_types
 from tests.support.api_server import TIMEOUT_SECONDS, ApiServer, running_api
 from tests.support.reservations import NOON, PUBLIC_KEY, open_test_stores

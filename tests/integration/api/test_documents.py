@@ -18,9 +18,10 @@ from gpudev.bootstrap.foundation import Stores, SystemClock
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.domain.names import NodeName
 from gpudev.domain.plans.actions import Record
-from gpudev.domain.reservation import Event, EventKind, Reservation, place
+from gpudev.domain.reservation import Event, Reservation, place
 from gpudev.ports.store import Mark
 from gpudev.ports.users import NewKey, ShownKey, User
+from gpudev.texts.vocabulary import EventKind
 from tests.integration.api.conftest import Person
 from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
 

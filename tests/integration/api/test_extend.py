@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from gpudev.domain.operations import Operation, OperationKind
+from gpudev.domain.operations import Operation
 from gpudev.domain.reservation import Reservation
+from gpudev.texts.vocabulary import OperationKind
 from tests.integration.api.conftest import Person
 from tests.support.active import make_active
 from tests.support.api_server import Answer

@@ -11,7 +11,8 @@ import pytest
 
 from gpudev.domain.names import NodeName, ReservationId
 from gpudev.domain.plans.actions import Record
-from gpudev.domain.reservation import Event, EventKind, place
+from gpudev.domain.reservation import Event, place
+from gpudev.texts.vocabulary import EventKind
 from tests.integration.api.conftest import Person
 from tests.support.api_server import ApiServer
 from tests.support.reservations import PUBLIC_KEY, open_test_stores

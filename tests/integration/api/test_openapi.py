@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
 
+from gpudev.texts.vocabulary import QUEUE_MOVE, DiskState, EventKind, OperationStatus, Status
 from tests.integration.api.conftest import Person
 from tests.support.api_server import ApiServer
 
@@ -33,6 +34,21 @@ def test_every_field_is_described(document: Document) -> None:
         if not shape.get("description")
     ]
     assert bare == []
+
+
+@pytest.mark.parametrize(
+    "schema, field, words",
+    [
+        ("JobDetail", "status", Status),
+        ("JobEvent", "kind", [*EventKind, QUEUE_MOVE]),
+        ("OperationDetail", "status", OperationStatus),
+        ("DiskInfo", "state", DiskState),
+    ],
+)
+def test_a_field_with_a_closed_list_of_words_names_them_all(
+    document: Document, schema: str, field: str, words: Iterable[str]
+) -> None:
+    assert document["components"]["schemas"][schema]["properties"][field]["enum"] == [*map(str, words)]
 
 
 def test_every_parameter_is_described(document: Document) -> None:

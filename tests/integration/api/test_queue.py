@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from gpudev.domain.names import ReservationId
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.queueing import QueuePlace
-from gpudev.domain.reasons import Reason
-from gpudev.domain.reservation import Event, EventKind, queue
+from gpudev.domain.reservation import Event, queue
+from gpudev.texts.vocabulary import EventKind, Reason
 from tests.integration.api.conftest import Person
 from tests.support.reservations import open_test_stores
 

@@ -12,11 +12,10 @@ from typing import Any
 
 import pytest
 
-from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName, ReservationId
 from gpudev.domain.plans.actions import Record
-from gpudev.domain.reasons import Reason
-from gpudev.domain.reservation import Event, EventKind, Reservation, clean, end, place, queue
+from gpudev.domain.reservation import Event, Reservation, clean, end, place, queue
+from gpudev.texts.vocabulary import EventKind, Reason, Status
 from tests.integration.api.conftest import Person
 from tests.integration.api.test_jobs import read_event
 from tests.support.api_server import ApiServer, running_api

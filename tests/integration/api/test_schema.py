@@ -25,11 +25,10 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import ReservationId
 from gpudev.domain.plans.actions import Record
-from gpudev.domain.reasons import Reason
-from gpudev.domain.reservation import Event, EventKind, clean, end
+from gpudev.domain.reservation import Event, clean, end
+from gpudev.texts.vocabulary import EventKind, Reason, Status
 from tests.integration.api.conftest import Person, add_key, offer_types
 from tests.support.api_server import TIMEOUT_SECONDS, ApiServer, running_api
 from tests.support.budgets import choose_depth

@@ -13,11 +13,9 @@ import pytest
 
 from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE, GpuType
-from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import OperationId, ReservationId
-from gpudev.domain.operations import OperationKind, OperationStatus
-from gpudev.domain.reasons import Reason
 from gpudev.ports.cluster import Cluster, ClusterChange
+from gpudev.texts.vocabulary import OperationKind, OperationStatus, Reason, Status
 from tests.support.controlled_world import World, eventually, working_controllers
 from tests.support.local_cluster import open_cluster, wait_ready
 from tests.support.reservations import NOON, make_reservation, open_test_stores, submit

@@ -18,14 +18,12 @@ from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.domain.drain import NodeState
 from gpudev.domain.errors import Conflict, NotFound
 from gpudev.domain.expiry import TimePolicy
-from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName, OperationId, UserId
-from gpudev.domain.notification import Target, TargetKind, Topic, wants
-from gpudev.domain.operations import OperationKind
-from gpudev.domain.reasons import Reason
-from gpudev.domain.reservation import EventKind, Reservation
+from gpudev.domain.notification import Target, wants
+from gpudev.domain.reservation import Reservation
 from gpudev.ports.store import StoredEvent
 from gpudev.ports.turns import Kind
+from gpudev.texts.vocabulary import EventKind, OperationKind, Reason, Status, TargetKind, Topic
 from tests.support.engines import make_reservation_engine
 from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
 from tests.support.simulated_cluster import SimulatedCluster

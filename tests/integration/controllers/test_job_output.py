@@ -13,10 +13,10 @@ from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.job import Job
 from gpudev.domain.names import NodeName, OperationId
-from gpudev.domain.operations import OperationKind
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import ObservedMember, ObservedServer, ServerPhase
 from gpudev.ports.turns import Kind
+from gpudev.texts.vocabulary import OperationKind
 from tests.support.active import make_active
 from tests.support.controlled_world import MovableClock
 from tests.support.engines import AnyEngine, make_reservation_engine

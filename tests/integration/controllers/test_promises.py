@@ -22,10 +22,9 @@ from gpudev.app.preview import Preview
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.domain.errors import Conflict, Invalid
 from gpudev.domain.expiry import TimePolicy, count_steps, room_is_free_at
-from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName, ReservationId
-from gpudev.domain.reasons import Reason
-from gpudev.domain.reservation import EventKind, Reservation
+from gpudev.domain.reservation import Reservation
+from gpudev.texts.vocabulary import EventKind, Reason, Status
 from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
 from tests.support.simulated_cluster import SimulatedCluster
 from tests.support.simulation import Simulation

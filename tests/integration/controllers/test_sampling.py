@@ -12,13 +12,12 @@ from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.idle import IdlePolicy, Signal, Usage
-from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName, OperationId, ReservationId
-from gpudev.domain.operations import OperationKind, Terms
-from gpudev.domain.reasons import Reason
+from gpudev.domain.operations import Terms
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import ObservedMember, ObservedServer, ServerPhase
 from gpudev.faults import Faults
+from gpudev.texts.vocabulary import OperationKind, Reason, Status
 from tests.support.active import make_active
 from tests.support.engines import make_reservation_engine
 from tests.support.reservations import NOON, open_test_stores

@@ -20,13 +20,12 @@ import pytest
 
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.expiry import WARNING_MINUTES, TimePolicy
-from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName, OperationId, ReservationId
-from gpudev.domain.operations import OperationKind, OperationStatus, Terms
-from gpudev.domain.reasons import Reason
-from gpudev.domain.reservation import Event, EventKind, Reservation
+from gpudev.domain.operations import Terms
+from gpudev.domain.reservation import Event, Reservation
 from gpudev.domain.server import ServerPhase
 from gpudev.ports.users import User
+from gpudev.texts.vocabulary import EventKind, OperationKind, OperationStatus, Reason, Status
 from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
 from tests.support.simulated_cluster import SimulatedCluster
 from tests.support.simulation import Happening, Simulation

@@ -16,12 +16,13 @@ from gpudev.adapters.aws.volumes import AwsVolumes
 from gpudev.app.disk_figures import ShowDiskFigures
 from gpudev.app.reconcile_disks import ReconcileDisks
 from gpudev.bootstrap.foundation import Stores
-from gpudev.domain.disk import Disk, DiskId, DiskOperation, DiskOperationKind, DiskState
+from gpudev.domain.disk import Disk, DiskId, DiskOperation
 from gpudev.domain.names import OperationId
 from gpudev.domain.plans.reconciliation import Statistics
 from gpudev.ports.ledger import StoredReconciliation
 from gpudev.ports.store import HomeWish
 from gpudev.telemetry import DISK_RECONCILIATION
+from gpudev.texts.vocabulary import DiskOperationKind, DiskState
 from tests.support.disk_world import MovableClock
 from tests.support.ec2 import REGION, ZONES, Ec2, on_calls
 from tests.support.reservations import NOON, make_reservation, open_test_stores, submit

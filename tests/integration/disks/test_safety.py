@@ -8,12 +8,10 @@ from datetime import timedelta
 import pytest
 
 from gpudev.bootstrap.foundation import Stores
-from gpudev.domain.disk import Disk, DiskEventKind, DiskState
+from gpudev.domain.disk import Disk
 from gpudev.domain.errors import Defect
-from gpudev.domain.lifecycle import Status
-from gpudev.domain.operations import OperationStatus
-from gpudev.domain.reasons import Reason
 from gpudev.domain.reservation import Reservation
+from gpudev.texts.vocabulary import DiskEventKind, DiskState, OperationStatus, Reason, Status
 from tests.support.disk_world import DiskWorld, Ec2Storage, MovableClock, make_caller
 from tests.support.ec2 import Ec2, on_calls
 from tests.support.reservations import NOON, open_test_stores

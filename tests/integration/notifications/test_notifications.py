@@ -12,8 +12,9 @@ import pytest
 from gpudev.adapters.webhook.notifier import WebhookNotifier, sign
 from gpudev.app.controllers.notifying import SendNotifications
 from gpudev.bootstrap.foundation import Stores
-from gpudev.domain.notification import MOST_TRIES, Target, TargetKind, Topic
+from gpudev.domain.notification import MOST_TRIES, Target
 from gpudev.ports.users import User
+from gpudev.texts.vocabulary import TargetKind, Topic
 from tests.support.active import make_active
 from tests.support.receiver import Receiver, running_receiver
 from tests.support.reservations import NOON, make_reservation, open_test_stores, submit

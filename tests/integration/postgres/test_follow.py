@@ -9,12 +9,11 @@ import pytest
 
 from gpudev.app.follow import EventHub, Follow
 from gpudev.bootstrap.foundation import Stores
-from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName
 from gpudev.domain.plans.actions import Record
-from gpudev.domain.reasons import Reason
-from gpudev.domain.reservation import Event, EventKind, Reservation, clean, end, place
+from gpudev.domain.reservation import Event, Reservation, clean, end, place
 from gpudev.ports.store import Claim
+from gpudev.texts.vocabulary import EventKind, Reason, Status
 from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
 
 pytestmark = pytest.mark.anyio

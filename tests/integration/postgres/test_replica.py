@@ -25,12 +25,11 @@ from gpudev.bootstrap.foundation import Stores, SystemClock
 from gpudev.domain.audit import SERVER_ITSELF, AuditAction, AuditEntry
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.domain.errors import Unauthenticated
-from gpudev.domain.lifecycle import TERMINAL, Status
 from gpudev.domain.plans.actions import Record
-from gpudev.domain.reasons import Reason
-from gpudev.domain.reservation import Event, EventKind, Reservation, end
+from gpudev.domain.reservation import Event, Reservation, end
 from gpudev.ports.store import ListQuery, Page
 from gpudev.settings import Settings
+from gpudev.texts.vocabulary import TERMINAL, EventKind, Reason, Status
 from tests.support.replica import catch_up, primary_and_replica
 from tests.support.reservations import NOON, make_reservation, submit
 

@@ -12,13 +12,11 @@ from gpudev.api.views import job_detail
 from gpudev.app.application import Application
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.domain.disk import VolumeId
-from gpudev.domain.job import Outcome
-from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName, UserId
-from gpudev.domain.reasons import Reason
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import Member, SshAddress
 from gpudev.ports.users import User
+from gpudev.texts.vocabulary import Outcome, Reason, Status
 from gpudev.wire.jobs import JobDetail, JobNode
 from tests.support.reservations import NOON, make_reservation
 

@@ -8,19 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from gpudev.cli.commands.list import STATUSES
 from gpudev.client import codec, ssh
 from gpudev.client.config import read_surroundings
-from gpudev.client.session import ENDED, LIVE
 from gpudev.wire.cluster import QuotaStatus, WhoAmI
 from gpudev.wire.jobs import JobDetail, JobUsage, UsagePoint
 from tests.support.fake_api import FakeApi, Reply, login_answer
 from tests.support.wire_values import A_JOB, ACTIVE, AVAILABILITY, STATUS, WAITING
 from tests.unit.cli.conftest import GpuDev
-
-
-def test_the_statuses_that_can_be_typed_are_all_there_are() -> None:
-    assert (*LIVE, *ENDED) == STATUSES
 
 
 def answer_list(api: FakeApi, *jobs: JobDetail, total: int | None = None) -> None:

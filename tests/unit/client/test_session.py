@@ -12,9 +12,7 @@ import pytest
 
 from gpudev.client import codec, sse
 from gpudev.client.errors import LoginFailed, NotActive, NotFound, TimedOut, Unreachable
-from gpudev.client.session import ENDED, LIVE, Client, connect
-from gpudev.domain.lifecycle import LIVE as LIVE_STATUSES
-from gpudev.domain.lifecycle import TERMINAL as TERMINAL_STATUSES
+from gpudev.client.session import Client, connect
 from gpudev.wire.jobs import SubmitRequest
 from tests.support.fake_api import SECRET, FakeApi, Reply, login_answer
 from tests.support.wire_values import A_JOB, ACTIVE, AVAILABILITY, JOB_ID, STATUS, an_event, as_sse
@@ -32,11 +30,6 @@ SUBMITTED = {"job_id": JOB_ID, "reservation_id": JOB_ID, "status": "pending", "m
 def client(home: Home) -> Iterator[Client]:
     with connect(home.surroundings) as client:
         yield client
-
-
-def test_the_statuses_are_those_of_the_domain() -> None:
-    assert set(LIVE) == set(LIVE_STATUSES)
-    assert set(ENDED) == set(TERMINAL_STATUSES)
 
 
 def test_the_proof_is_an_hmac_and_the_secret_stays_here(api: FakeApi, client: Client) -> None:

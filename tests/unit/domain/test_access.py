@@ -12,8 +12,8 @@ from gpudev.domain.access import (
     may_connect,
 )
 from gpudev.domain.errors import Conflict, Invalid, NotFound
-from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import UserId
+from gpudev.texts.vocabulary import Status
 from tests.support.domain_values import ADDRESS, make_reservation
 
 BODY = "AAAAC3NzaC1lZDI1NTE5AAAAIHwpPRlAXmC0Y9QJ0c1W3mVqTzj0E2D8xw1k7v5bWn0q"

@@ -23,7 +23,7 @@ from gpudev.domain.audit import (
     make_seal,
     tidy,
 )
-from gpudev.domain.operations import OperationKind
+from gpudev.texts.vocabulary import OperationKind
 from tests.support.reservations import NOON
 
 ENTRY = AuditEntry("ada", AuditAction.SUBMIT, "7f3a91c2", "10.0.0.1")

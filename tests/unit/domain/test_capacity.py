@@ -13,10 +13,10 @@ from gpudev.domain.capacity import (
     list_shown,
     measure_availability,
 )
-from gpudev.domain.lifecycle import PLACED, TERMINAL, Status
 from gpudev.domain.names import NodeName
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import ServerPhase
+from gpudev.texts.vocabulary import PLACED, TERMINAL, Status
 from tests.support.domain_values import (
     NOW,
     OCTO,

@@ -9,7 +9,6 @@ from gpudev.domain.disk import (
     MOVES,
     SOFT_DELETE_LASTS,
     Disk,
-    DiskState,
     check_disk_name,
     check_growth,
     check_size,
@@ -19,6 +18,7 @@ from gpudev.domain.disk import (
     soft_delete,
 )
 from gpudev.domain.errors import IllegalMove, Invalid
+from gpudev.texts.vocabulary import DiskState
 from tests.support.disk_values import make_disk
 from tests.support.domain_values import HOUR, NOW
 

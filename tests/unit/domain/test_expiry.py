@@ -19,8 +19,7 @@ from gpudev.domain.expiry import (
     room_is_free_at,
     start_is_given_up_at,
 )
-from gpudev.domain.lifecycle import TERMINAL, Status
-from gpudev.domain.reasons import Reason
+from gpudev.texts.vocabulary import TERMINAL, Reason, Status
 from tests.support.domain_values import HOUR, MINUTE, NOW, POLICY, make_reservation
 
 SECOND = timedelta(seconds=1)

@@ -10,7 +10,7 @@ import pytest
 
 from gpudev.domain.errors import Conflict, Invalid
 from gpudev.domain.extension import extend, extension_of, find_allowance, in_words
-from gpudev.domain.lifecycle import Status
+from gpudev.texts.vocabulary import Status
 from tests.support.domain_values import HOUR, MINUTE, NOW, POLICY, make_reservation
 
 ACTIVE = make_reservation(status=Status.ACTIVE, launched_at=NOW, expires_at=NOW + 24 * HOUR)

@@ -8,10 +8,9 @@ from datetime import timedelta
 import pytest
 
 from gpudev.domain.idle import IdlePolicy, Signal, Usage, find_idle_since, judge, weigh
-from gpudev.domain.lifecycle import Status
 from gpudev.domain.plans.actions import LookAgain, Record
 from gpudev.domain.plans.idle import is_given_up, plan_idleness
-from gpudev.domain.reservation import EventKind
+from gpudev.texts.vocabulary import EventKind, Status
 from tests.support.domain_values import HOUR, MINUTE, NOW, make_reservation
 
 POLICY = IdlePolicy(after=HOUR)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpudev.adapters.kubernetes.job import read_job_report
-from gpudev.domain.job import MAX_OUTPUT, Job, Outcome, find_outcome, read_job, tell_end
-from gpudev.domain.lifecycle import Status
+from gpudev.domain.job import MAX_OUTPUT, Job, find_outcome, read_job, tell_end
+from gpudev.texts.vocabulary import Outcome, Status
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,12 @@ from gpudev.domain.capacity import NodeRoom
 from gpudev.domain.errors import Conflict, Invalid
 from gpudev.domain.eta import ANY_LENGTH, Habits, WaitRatios
 from gpudev.domain.extension import extend, find_allowance
-from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName
 from gpudev.domain.plans.promises import Situation
 from gpudev.domain.preview import Foresight, Wish, is_sooner, list_shorter, list_smaller
-from gpudev.domain.reasons import Reason
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.schedule.grid import Grid
+from gpudev.texts.vocabulary import Reason, Status
 from tests.support.domain_values import HOUR, MINUTE, NOW, OCTO, POLICY, QUAD, make_reservation
 
 WISH = Wish(QUAD.name, 4, HOUR)

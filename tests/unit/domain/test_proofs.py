@@ -7,13 +7,13 @@ from datetime import timedelta
 import pytest
 from hypothesis import given, settings
 
-from gpudev.domain.disk import DiskState
 from gpudev.domain.errors import Defect
 from gpudev.domain.plans.disk_actions import DESTRUCTIVE, DeleteSnapshot, DeleteVolume, DiskAction
 from gpudev.domain.plans.disk_observation import DiskObservation
 from gpudev.domain.plans.disks import plan_disk
 from gpudev.domain.proofs import ExpiredSoftDelete, Replaced, Superseded
 from gpudev.domain.volume import Holdings, SnapshotPhase
+from gpudev.texts.vocabulary import DiskState
 from tests.support.budgets import choose_depth
 from tests.support.disk_values import SNAPSHOTS, VOLUMES, make_disk, make_snapshot, make_volume, observations
 from tests.support.domain_values import HOUR, NOW

@@ -7,9 +7,8 @@ from itertools import permutations
 
 import pytest
 
-from gpudev.domain.lifecycle import Status
 from gpudev.domain.queueing import QueuePlace, has_moved, in_order
-from gpudev.domain.reasons import Reason
+from gpudev.texts.vocabulary import Reason, Status
 from tests.support.domain_values import HOUR, MINUTE, NOW, make_id, make_reservation
 
 

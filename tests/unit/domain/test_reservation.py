@@ -7,11 +7,11 @@ from collections.abc import Callable
 import pytest
 
 from gpudev.domain.errors import IllegalMove
-from gpudev.domain.lifecycle import PLACED, TERMINAL, Status, is_legal
+from gpudev.domain.lifecycle import is_legal
 from gpudev.domain.names import NodeName
-from gpudev.domain.reasons import Reason
 from gpudev.domain.reservation import Reservation, activate, clean, end, place, queue
 from gpudev.domain.server import Member
+from gpudev.texts.vocabulary import PLACED, TERMINAL, Reason, Status
 from tests.support.domain_values import ADDRESS, HOST_KEYS, HOUR, NOW, make_reservation
 
 MEMBERS = (Member(NodeName("a"), ADDRESS, HOST_KEYS),)

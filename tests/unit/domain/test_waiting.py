@@ -6,10 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from gpudev.domain.lifecycle import Status
-from gpudev.domain.reasons import Reason
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.waiting import drive, find_end_of_wait, is_drive_due, is_stale
+from gpudev.texts.vocabulary import Reason, Status
 from tests.support.domain_values import HOUR, MINUTE, NOW, POLICY, make_reservation
 
 FORGOTTEN = make_reservation(status=Status.QUEUED, last_queue_update=NOW - POLICY.stale_after)

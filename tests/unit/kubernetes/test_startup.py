@@ -12,8 +12,9 @@ import pytest
 from gpudev.adapters.kubernetes.job import read_job_report
 from gpudev.adapters.kubernetes.listing import read_listing
 from gpudev.adapters.kubernetes.startup import START, startup_digest, startup_files
-from gpudev.domain.job import MAX_OUTPUT, Job, Outcome
+from gpudev.domain.job import MAX_OUTPUT, Job
 from gpudev.domain.notices import NOTICE_FILE
+from gpudev.texts.vocabulary import Outcome
 
 SCRIPTS = [name for name in startup_files() if name.endswith(".sh")]
 

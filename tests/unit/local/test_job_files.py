@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from gpudev.adapters.local.job_files import find_job
-from gpudev.domain.job import MAX_OUTPUT, Job, Outcome
+from gpudev.domain.job import MAX_OUTPUT, Job
+from gpudev.texts.vocabulary import Outcome
 
 ID8 = "0a1b2c3d"
 

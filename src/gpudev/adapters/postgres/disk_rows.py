@@ -5,22 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from gpudev.adapters.postgres.pool import Row
-from gpudev.domain.disk import (
-    Disk,
-    DiskEvent,
-    DiskEventKind,
-    DiskId,
-    DiskOperation,
-    DiskOperationKind,
-    DiskState,
-    SnapshotId,
-    VolumeId,
-)
+from gpudev.domain.disk import Disk, DiskEvent, DiskId, DiskOperation, SnapshotId, VolumeId
 from gpudev.domain.names import OperationId, ReservationId, UserId
-from gpudev.domain.operations import OperationStatus
 from gpudev.domain.plans.disk_actions import RecordDisk
 from gpudev.ports.disks import DiskClaim, StoredContent, StoredDiskOperation, StoredSnapshot
 from gpudev.ports.turns import Lease
+from gpudev.texts.vocabulary import DiskEventKind, DiskOperationKind, DiskState, OperationStatus
 
 _AS_IT_IS = (
     "username",

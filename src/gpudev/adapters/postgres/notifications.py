@@ -10,11 +10,12 @@ from gpudev.adapters.postgres.dead_letters import PostgresDeadLetters
 from gpudev.adapters.postgres.pool import Database, Row
 from gpudev.adapters.postgres.queries import load_queries
 from gpudev.domain.names import UserId
-from gpudev.domain.notification import Notification, Target, TargetKind, Topic
+from gpudev.domain.notification import Notification, Target
 from gpudev.ports.dead_letters import QueueName
 from gpudev.ports.notify import Delivery
 from gpudev.texts.fact import fact
 from gpudev.texts.sentences import say
+from gpudev.texts.vocabulary import TargetKind, Topic
 
 _SQL = load_queries("notifications")
 _TEST_WORDS = say(fact("notification_test"))

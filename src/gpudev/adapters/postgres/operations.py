@@ -11,9 +11,10 @@ from gpudev.adapters.postgres.queries import load_queries
 from gpudev.domain.audit import AuditEntry
 from gpudev.domain.errors import NotFound
 from gpudev.domain.names import OperationId, ReservationId, UserId
-from gpudev.domain.operations import NO_TERMS, OperationKind, OperationOutcome, OperationStatus, Terms
+from gpudev.domain.operations import NO_TERMS, OperationOutcome, Terms
 from gpudev.domain.reservation import Reservation
 from gpudev.ports.store import StoredOperation
+from gpudev.texts.vocabulary import OperationKind, OperationStatus
 
 _SQL = load_queries("operations")
 

@@ -25,9 +25,8 @@ from gpudev.domain.audit import AuditEntry
 from gpudev.domain.disk import DiskId
 from gpudev.domain.drain import Drain
 from gpudev.domain.errors import Conflict, NotFound, Stale
-from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import OperationId, ReservationId, UserId, find_id_range
-from gpudev.domain.operations import Operation, OperationKind, Terms
+from gpudev.domain.operations import Operation, Terms
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.quota import LONG, NO_LIMIT, Quota, Use, asked_of, check_quota
 from gpudev.domain.reservation import Event, Reservation
@@ -44,6 +43,7 @@ from gpudev.ports.store import (
 )
 from gpudev.ports.turns import Kind
 from gpudev.ports.users import ShownKey, User
+from gpudev.texts.vocabulary import OperationKind, Status
 
 _SQL = load_queries("reservations")
 _ID_BYTES = 16

@@ -9,14 +9,12 @@ from typing import Any, cast
 
 from gpudev.adapters.postgres.pool import Row
 from gpudev.domain.disk import DiskId
-from gpudev.domain.job import Outcome
-from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName, ReservationId, UserId
-from gpudev.domain.reasons import Reason
-from gpudev.domain.reservation import Event, EventKind, Reservation
+from gpudev.domain.reservation import Event, Reservation
 from gpudev.domain.server import Member, SshAddress
 from gpudev.ports.store import StoredEvent
 from gpudev.ports.users import User
+from gpudev.texts.vocabulary import EventKind, Outcome, Reason, Status
 
 _STATUSES = {status.value: status for status in Status}
 _REASONS = {reason.value: reason for reason in Reason}

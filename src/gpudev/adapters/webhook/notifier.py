@@ -17,9 +17,10 @@ from dataclasses import asdict
 from urllib.parse import urlsplit
 
 from gpudev.domain.errors import Invalid
-from gpudev.domain.notification import Notification, Target, TargetKind, check_address
+from gpudev.domain.notification import Notification, Target, check_address
 from gpudev.ports.clock import Clock
 from gpudev.ports.notify import NotDelivered
+from gpudev.texts.vocabulary import TargetKind
 
 _OK = range(200, 300)
 _TRY_AGAIN = {408, 425, 429}

@@ -10,9 +10,9 @@ import structlog
 
 from gpudev.app.controllers.disk_executor import DiskExecutor
 from gpudev.app.turns.engine import Observed
-from gpudev.domain.disk import Disk, DiskEvent, DiskEventKind, DiskId, DiskState
+from gpudev.domain.disk import Disk, DiskEvent, DiskId
 from gpudev.domain.errors import StorageRefused, Unavailable
-from gpudev.domain.operations import OperationOutcome, OperationStatus
+from gpudev.domain.operations import OperationOutcome
 from gpudev.domain.plans.disk_actions import DiskAction, RecordDisk
 from gpudev.domain.plans.disk_observation import DiskObservation, DiskPlan, DiskPolicy
 from gpudev.domain.plans.disks import plan_disk
@@ -22,6 +22,7 @@ from gpudev.ports.cluster import Cluster
 from gpudev.ports.disks import DiskClaim
 from gpudev.ports.store import Reservations
 from gpudev.ports.turns import Kind
+from gpudev.texts.vocabulary import DiskEventKind, DiskState, OperationStatus
 
 SAFETY_NET = timedelta(minutes=5)
 """However quiet things are, a disk on its way is looked at this often."""

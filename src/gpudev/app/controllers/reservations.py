@@ -17,7 +17,6 @@ from gpudev.domain.errors import ClusterUnavailable, Unavailable
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.idle import NEVER, IdlePolicy
 from gpudev.domain.job import Job
-from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import ReservationId
 from gpudev.domain.plans.actions import ReservationAction, Tell
 from gpudev.domain.plans.job import find_server_to_ask
@@ -29,6 +28,7 @@ from gpudev.domain.sharing import ALIKE, SharingPolicy
 from gpudev.ports.disks import Disks
 from gpudev.ports.store import Claim
 from gpudev.ports.turns import Kind
+from gpudev.texts.vocabulary import Status
 
 _log = structlog.get_logger(__name__)
 

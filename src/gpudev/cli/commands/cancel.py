@@ -12,6 +12,7 @@ from gpudev.cli.errors import INTERRUPTED
 from gpudev.cli.examples import examples
 from gpudev.cli.output import Output, confirm, json_option, pass_output, put, say
 from gpudev.cli.screen import can_ask
+from gpudev.texts.vocabulary import LIVE, TERMINAL
 
 if TYPE_CHECKING:
     from gpudev.client.session import Client
@@ -71,23 +72,21 @@ def command(
 def _list_meant(client: Client, given: Sequence[str], *, everything: bool) -> Sequence[JobDetail]:
     """The named ones, all, or those that are chosen; an unknown name ends it before any is cancelled."""
     from gpudev.cli.selection import choose_several
-    from gpudev.client import session
 
     if given:
         return [client.get(name) for name in given]
-    live = client.list(statuses=session.LIVE, limit=500).jobs
+    live = client.list(statuses=LIVE, limit=500).jobs
     if not live:
         say("You have no reservations.")
     return live if everything else choose_several(live, "Cancel which?")
 
 
 def _without_ended(jobs: Sequence[JobDetail]) -> Sequence[JobDetail]:
-    from gpudev.client import session
 
     for job in jobs:
-        if job.status in session.ENDED:
+        if job.status in TERMINAL:
             say(f"{job.name} is over already ({job.status}).")
-    return [job for job in jobs if job.status not in session.ENDED]
+    return [job for job in jobs if job.status not in TERMINAL]
 
 
 def _confirm(jobs: Sequence[JobDetail]) -> bool:

@@ -12,6 +12,7 @@ import click
 from gpudev.cli.completing import complete_with
 from gpudev.cli.examples import examples
 from gpudev.cli.overriding import override
+from gpudev.texts.vocabulary import TERMINAL, Status
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,7 +66,7 @@ def command(context: click.Context, reservation: str | None, node: int) -> None:
     surroundings = read_surroundings()
     with session.connect(surroundings) as client:
         job = get_active(client, reservation)
-    if job.status in session.ENDED:
+    if job.status in TERMINAL:
         ssh.delete_config(surroundings, job.job_id)
     keys = list_identity_files(surroundings)
     config = ssh.write_config(surroundings, client.target.api_url, _check_active(job), keys)
@@ -91,13 +92,13 @@ def _split(args: Sequence[str]) -> tuple[list[str], bool, list[str]]:
 
 
 def _check_active(job: JobDetail) -> JobDetail:
-    from gpudev.client import session, ssh
+    from gpudev.client import ssh
     from gpudev.client.errors import NotActive
 
-    if job.status == "active":
+    if job.status == Status.ACTIVE:
         return job
     short = ssh.id8(job.job_id)
-    if job.status in session.ENDED:
+    if job.status in TERMINAL:
         raise NotActive(
             f"Reservation {short} is over ({job.status}).", hint="Ask for new GPUs with: gpu-dev reserve"
         )

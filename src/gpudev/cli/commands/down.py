@@ -12,6 +12,7 @@ import click
 from gpudev.cli.output import confirm, put, say
 from gpudev.cli.spelling import spell
 from gpudev.client.errors import ClientError, LoginFailed, ServerFailed, TimedOut, Unreachable, Usage
+from gpudev.texts.vocabulary import LIVE
 
 if TYPE_CHECKING:
     from gpudev.bootstrap.one_machine import OneMachine
@@ -64,18 +65,15 @@ def _end_reservations(machine: OneMachine, *, ask: bool) -> None:
     if client is None:
         return
     try:
-        live = client.list(limit=500, statuses=_LIVE).jobs
+        live = client.list(limit=500, statuses=LIVE).jobs
         if live and ask:
             _ask(len(live))
         deadline = time.monotonic() + PATIENCE_SECONDS
         while live:
             _end(client, live, deadline)
-            live = client.list(limit=500, statuses=_LIVE).jobs
+            live = client.list(limit=500, statuses=LIVE).jobs
     except (Unreachable, TimedOut, ServerFailed, LoginFailed) as error:
         say(f"The reservations could not be ended in good order: {error.message}")
-
-
-_LIVE = ("pending", "queued", "preparing", "active")
 
 
 def _connect(machine: OneMachine) -> Client | None:

@@ -9,6 +9,7 @@ import click
 from gpudev.cli.examples import examples
 from gpudev.cli.output import Output, format_options, pass_output, say
 from gpudev.cli.screen import find_width
+from gpudev.texts.vocabulary import LIVE, Status
 
 if TYPE_CHECKING:
     from gpudev.cli.listing import Listing
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from gpudev.client.session import Client
     from gpudev.wire.jobs import JobList
 
-STATUSES = ("pending", "queued", "preparing", "active", "expired", "cancelled", "failed")
 MAX_LIMIT = 500
 NOTHING = "No reservations. Ask for GPUs with: gpu-dev reserve"
 
@@ -24,8 +24,8 @@ NOTHING = "No reservations. Ask for GPUs with: gpu-dev reserve"
 def _parse_statuses(context: click.Context, parameter: click.Parameter, value: str | None) -> tuple[str, ...]:
     wanted = tuple(word.strip().lower() for word in value.split(",")) if value else ()
     for word in wanted:
-        if word not in STATUSES:
-            message = f'"{word}" is not a status. There are {", ".join(STATUSES)}.'
+        if word not in list(Status):
+            message = f'"{word}" is not a status. There are {", ".join(Status)}.'
             raise click.BadParameter(message, context, parameter)
     return wanted
 
@@ -79,9 +79,7 @@ def command(output: Output, /, *, watched: bool, **given: Any) -> None:
 
 
 def _read(wanted: Wanted, client: Client) -> JobList:
-    from gpudev.client import session
-
-    statuses = session.LIVE if wanted.is_plain else wanted.statuses
+    statuses = LIVE if wanted.is_plain else wanted.statuses
     return client.list(statuses=statuses, user=wanted.user, limit=wanted.limit)
 
 

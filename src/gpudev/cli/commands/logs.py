@@ -11,6 +11,7 @@ from gpudev.cli.errors import INTERRUPTED
 from gpudev.cli.examples import examples
 from gpudev.cli.output import put, say
 from gpudev.client.ssh import id8
+from gpudev.texts.vocabulary import Status
 
 if TYPE_CHECKING:
     from gpudev.client.session import Client
@@ -53,7 +54,7 @@ def _show(client: Client, job: JobDetail, tail: int | None, *, follow: bool) -> 
     from gpudev.client.box import Box
     from gpudev.client.job_output import find_offset, pass_output
 
-    box = Box(client, job) if job.status == "active" else None
+    box = Box(client, job) if job.status == Status.ACTIVE else None
     offset = find_offset(box, tail) if box else None
     is_silent = True
     for line in client.logs(job.job_id, tail=tail, follow=follow and offset is None):

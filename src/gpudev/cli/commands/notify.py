@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from gpudev.cli.output import Output, json_option, pass_output, put
+from gpudev.texts.vocabulary import TargetKind, Topic
 
 if TYPE_CHECKING:
     from gpudev.wire.notifications import NotificationSettings
-
-TOPICS = ("starts", "warnings", "ends", "failures", "queue")
 
 
 @click.group("notify")
@@ -32,8 +31,10 @@ def show(output: Output) -> None:
 
 @command.command("set")
 @click.argument("url")
-@click.option("--kind", type=click.Choice(["webhook", "slack"]), default="webhook", show_default=True)
-@click.option("--topic", "topics", multiple=True, type=click.Choice(TOPICS), help="Only of this; repeatable.")
+@click.option("--kind", type=click.Choice(list(TargetKind)), default=TargetKind.WEBHOOK, show_default=True)
+@click.option(
+    "--topic", "topics", multiple=True, type=click.Choice(list(Topic)), help="Only of this; repeatable."
+)
 @json_option
 @pass_output
 def set_(output: Output, url: str, kind: str, topics: tuple[str, ...]) -> None:

@@ -10,6 +10,7 @@ from gpudev.cli.completing import complete_with
 from gpudev.cli.durations import seconds_option
 from gpudev.cli.errors import INTERRUPTED
 from gpudev.cli.output import Output, json_option, pass_output, put
+from gpudev.texts.vocabulary import TERMINAL, Status
 
 if TYPE_CHECKING:
     from gpudev.client.session import Client
@@ -52,9 +53,7 @@ def command(
 
 
 def _wait(client: Client, reservation_id: str, goal: str, timeout: float | None) -> JobDetail:
-    from gpudev.client import session
-
     if goal == CLEAN:
         return client.wait_until_clean(reservation_id, timeout=timeout)
-    statuses = session.ENDED if goal == ENDED else ("active",)
+    statuses = TERMINAL if goal == ENDED else {Status.ACTIVE}
     return client.wait_until(reservation_id, statuses, timeout=timeout)

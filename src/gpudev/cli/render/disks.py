@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from gpudev.cli.render.picture import Picture
 from gpudev.cli.render.table import format_fields, format_table
 from gpudev.cli.render.times import Now, format_moment
+from gpudev.texts.vocabulary import DiskState
 from gpudev.wire.disks import DiskInfo, SnapshotInfo
 
-_STATES = {
-    "creating": "being made",
-    "available": "free",
-    "attaching": "being attached",
-    "in_use": "in use",
-    "releasing": "being given back",
-    "snapshotting": "snapshot under way",
-    "soft_deleted": "deleted",
-    "purging": "being removed for good",
-    "purged": "gone",
+_STATES: Mapping[str, str] = {
+    DiskState.CREATING: "being made",
+    DiskState.AVAILABLE: "free",
+    DiskState.ATTACHING: "being attached",
+    DiskState.IN_USE: "in use",
+    DiskState.RELEASING: "being given back",
+    DiskState.SNAPSHOTTING: "snapshot under way",
+    DiskState.SOFT_DELETED: "deleted",
+    DiskState.PURGING: "being removed for good",
+    DiskState.PURGED: "gone",
 }
 
 
@@ -45,7 +46,10 @@ def format_disk(disk: DiskInfo, now: Now) -> str:
         *((name, format_moment(at, now) if at else None) for name, at in moments),
         ("Volume", disk.volume_id),
         ("Problem", disk.problem),
-        ("Restore", f"gpu-dev disk restore {disk.disk_name}" if disk.state == "soft_deleted" else None),
+        (
+            "Restore",
+            f"gpu-dev disk restore {disk.disk_name}" if disk.state == DiskState.SOFT_DELETED else None,
+        ),
     ]
     return format_fields([(name, value) for name, value in fields if value])
 
@@ -70,5 +74,5 @@ def _id8(disk: DiskInfo) -> str:
 
 
 def _state(disk: DiskInfo) -> str:
-    waits = disk.state == "available" and disk.reservation_id
+    waits = disk.state == DiskState.AVAILABLE and disk.reservation_id
     return "asked for" if waits else _STATES.get(disk.state, disk.state)

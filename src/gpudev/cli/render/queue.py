@@ -7,6 +7,7 @@ from dataclasses import replace
 from gpudev.cli.render.table import format_table
 from gpudev.cli.render.times import Now, format_hours, format_moment, format_span, format_wait
 from gpudev.client.ssh import id8
+from gpudev.texts.vocabulary import Status
 from gpudev.wire.cluster import QueueEntry, QueueResponse
 
 NUMBERS = frozenset({1, 2})
@@ -45,7 +46,7 @@ def _window(entry: QueueEntry, now: Now) -> str:
 
 
 def _start(entry: QueueEntry, now: Now) -> str:
-    if entry.status == "pending":
+    if entry.status == Status.PENDING:
         return "being looked at"
     if not entry.estimated_start_at:
         return "not known yet"

@@ -8,6 +8,7 @@ from pathlib import Path
 from gpudev.cli.render.table import format_fields, format_table
 from gpudev.cli.render.times import Now, format_hours, format_moment, format_span, format_wait
 from gpudev.client.ssh import host_alias, id8
+from gpudev.texts.vocabulary import Status
 from gpudev.wire.jobs import JobDetail, JobNode
 
 
@@ -48,8 +49,11 @@ def format_detail(job: JobDetail, now: Now, *, usage: str | None = None) -> str:
         ("Length", format_hours(job.duration_hours)),
         ("Disk", job.disk_name),
         *((name, format_moment(at, now) if at else None) for name, at in moments),
-        ("Ends", format_wait(job.expires_at, now) if job.expires_at and job.status == "active" else None),
-        ("Queue", format_place(job, now) if job.status == "queued" else None),
+        (
+            "Ends",
+            format_wait(job.expires_at, now) if job.expires_at and job.status == Status.ACTIVE else None,
+        ),
+        ("Queue", format_place(job, now) if job.status == Status.QUEUED else None),
         ("Detail", job.current_detailed_status or job.failure_reason),
         ("Reason", job.reason),
         ("Use", usage),
@@ -58,7 +62,7 @@ def format_detail(job: JobDetail, now: Now, *, usage: str | None = None) -> str:
         ("Extension", job.extension_error),
         ("Memory", _format_oom(job, now)),
         ("Hint", job.hint),
-        ("Connect", f"gpu-dev connect {id8(job.job_id)}" if job.status == "active" else None),
+        ("Connect", f"gpu-dev connect {id8(job.job_id)}" if job.status == Status.ACTIVE else None),
         ("Address", f"{job.node_ip} port {job.node_port}" if job.node_ip else None),
         *((f"Node {node.rank}", _format_node(job, node)) for node in job.nodes or ()),
     ]
@@ -120,13 +124,13 @@ def _gpus_of(job: JobDetail) -> str:
 
 def _when(job: JobDetail, now: Now) -> str:
     match job.status:
-        case "pending":
+        case Status.PENDING:
             return "being looked at"
-        case "queued":
+        case Status.QUEUED:
             return format_place(job, now)
-        case "preparing":
+        case Status.PREPARING:
             return "starting"
-        case "active" if job.expires_at:
+        case Status.ACTIVE if job.expires_at:
             return f"{format_span(job.expires_at - now.at)} left, until {format_moment(job.expires_at, now)}"
         case _:
             return f"ended {format_moment(job.reservation_ended, now)}" if job.reservation_ended else ""

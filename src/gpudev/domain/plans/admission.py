@@ -22,17 +22,18 @@ from gpudev.domain.capacity import (
 from gpudev.domain.catalogue import GpuType
 from gpudev.domain.eta import NO_HABITS, Habits, LikelyStart
 from gpudev.domain.expiry import TimePolicy
-from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import ReservationId, UserId
 from gpudev.domain.placement import choose_port_slot
 from gpudev.domain.plans.actions import AdmissionAction, Record, SetQueuePlaces
 from gpudev.domain.plans.promises import LeftOfLimits, Promises, Situation, make_promises
 from gpudev.domain.plans.waiting_reasons import WaitingReasons
 from gpudev.domain.queueing import QueuePlace, has_moved, in_order
-from gpudev.domain.reasons import EXPLANATIONS, Reason
-from gpudev.domain.reservation import Event, EventKind, Reservation, place, queue
+from gpudev.domain.reservation import Event, Reservation, place, queue
 from gpudev.domain.schedule.slots import Slot
 from gpudev.domain.sharing import NO_SHARES, Shares
+from gpudev.texts.fact import reason_fact
+from gpudev.texts.sentences import say
+from gpudev.texts.vocabulary import EventKind, Reason, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +214,7 @@ def _queue_places(
     for position, request in enumerate(left, start=1):
         slot = promises.plan.find_slot(request.id)
         if request.id in seen.disk_busy:
-            reason, detail = Reason.DISK_BUSY, EXPLANATIONS[Reason.DISK_BUSY].sentence
+            reason, detail = Reason.DISK_BUSY, say(reason_fact(Reason.DISK_BUSY))
         else:
             reason, detail = reasons.explain(request, slot, is_takeable=request.id in takeable)
         places[request.id] = QueuePlace(

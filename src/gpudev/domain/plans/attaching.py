@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpudev.domain.disk import Disk, DiskEventKind, DiskState, move
+from gpudev.domain.disk import Disk, move
 from gpudev.domain.names import id8
 from gpudev.domain.plans.disk_actions import CreateSnapshot, CreateVolume, RecordDisk
 from gpudev.domain.plans.disk_observation import DiskObservation, DiskPlan, describe_lost, note_problem
@@ -21,6 +21,7 @@ from gpudev.domain.volume import (
     VolumeSpec,
     tags_of,
 )
+from gpudev.texts.vocabulary import DiskEventKind, DiskState
 
 
 def plan_attaching(seen: DiskObservation) -> DiskPlan:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from gpudev.domain.disk import Disk, DiskEvent, DiskEventKind, DiskOperation, SnapshotId
+from gpudev.domain.disk import Disk, DiskEvent, DiskOperation, SnapshotId
 from gpudev.domain.plans.actions import LookAgain
 from gpudev.domain.plans.disk_actions import DiskAction, RecordDisk
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.volume import Holdings
+from gpudev.texts.vocabulary import DiskEventKind
 
 DiskPlan = tuple[DiskAction, ...]
 

@@ -13,15 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from gpudev.domain.disk import (
-    DiskEventKind,
-    DiskOperation,
-    DiskOperationKind,
-    DiskState,
-    is_purgeable,
-    move,
-)
-from gpudev.domain.operations import OperationOutcome, OperationStatus
+from gpudev.domain.disk import DiskOperation, is_purgeable, move
+from gpudev.domain.operations import OperationOutcome
 from gpudev.domain.plans.actions import LookAgain
 from gpudev.domain.plans.attaching import describe_failed, find_or_adopt, first_volume, plan_attaching
 from gpudev.domain.plans.disk_actions import (
@@ -36,6 +29,7 @@ from gpudev.domain.plans.disk_observation import DiskObservation, DiskPlan, desc
 from gpudev.domain.plans.giving_back import plan_in_use, plan_releasing, plan_snapshotting
 from gpudev.domain.proofs import ExpiredSoftDelete, Replaced, Superseded, is_superseded
 from gpudev.domain.volume import VolumePhase, tags_of
+from gpudev.texts.vocabulary import DiskEventKind, DiskOperationKind, DiskState, OperationStatus
 
 
 def _plan_creating(seen: DiskObservation) -> DiskPlan:

@@ -7,7 +7,8 @@ from dataclasses import replace
 from gpudev.domain.drain import tell_of_drain, tell_of_stay
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.plans.observation import Observation
-from gpudev.domain.reservation import Event, EventKind
+from gpudev.domain.reservation import Event
+from gpudev.texts.vocabulary import EventKind
 
 
 def plan_drain(seen: Observation) -> tuple[Record, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from gpudev.domain.lifecycle import Status
 from gpudev.domain.operations import OperationOutcome
 from gpudev.domain.plans.actions import (
     DeleteServer,
@@ -14,14 +13,11 @@ from gpudev.domain.plans.actions import (
 )
 from gpudev.domain.plans.job import keep_output
 from gpudev.domain.plans.observation import Observation, Plan
-from gpudev.domain.reasons import EXPLANATIONS, Reason
-from gpudev.domain.reservation import (
-    Event,
-    EventKind,
-    Reservation,
-    end,
-)
+from gpudev.domain.reservation import Event, Reservation, end
 from gpudev.domain.server import Cause, ObservedServer, ServerPhase
+from gpudev.texts.fact import reason_fact
+from gpudev.texts.sentences import say
+from gpudev.texts.vocabulary import EventKind, Reason, Status
 
 _REASONS = {
     Cause.IMAGE: Reason.IMAGE_UNAVAILABLE,
@@ -37,7 +33,7 @@ def find_reason(server: ObservedServer, otherwise: Reason) -> Reason:
 
 def plan_failure(seen: Observation, reason: Reason) -> Plan:
     words = seen.server.detail if seen.server else ""
-    detail = f"{EXPLANATIONS[reason].sentence} {words}".strip()
+    detail = f"{say(reason_fact(reason))} {words}".strip()
     record = ending(seen.reservation, Status.FAILED, reason, seen.now, detail)
     return (record, *removal(seen.server))
 

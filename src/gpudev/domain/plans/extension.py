@@ -9,9 +9,10 @@ from gpudev.domain.drain import Drain, check_stays
 from gpudev.domain.errors import Rejected
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.extension import extend, in_words
-from gpudev.domain.operations import Operation, OperationOutcome, OperationStatus
+from gpudev.domain.operations import Operation, OperationOutcome
 from gpudev.domain.plans.actions import Record
-from gpudev.domain.reservation import Event, EventKind, Reservation
+from gpudev.domain.reservation import Event, Reservation
+from gpudev.texts.vocabulary import EventKind, OperationStatus
 
 
 def plan_extension(

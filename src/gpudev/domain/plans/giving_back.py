@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpudev.domain.disk import DiskEventKind, DiskState, move
+from gpudev.domain.disk import move
 from gpudev.domain.names import id8
 from gpudev.domain.plans.actions import LookAgain
 from gpudev.domain.plans.disk_actions import CreateSnapshot, KeepListing, RecordDisk
@@ -20,6 +20,7 @@ from gpudev.domain.plans.disk_observation import (
     snapshot_token,
 )
 from gpudev.domain.volume import ObservedSnapshot, SnapshotPhase, SnapshotSpec, tags_of
+from gpudev.texts.vocabulary import DiskEventKind, DiskState
 
 
 def plan_in_use(seen: DiskObservation) -> DiskPlan:

@@ -8,7 +8,8 @@ from datetime import datetime
 from gpudev.domain.idle import Idleness, IdlePolicy, weigh
 from gpudev.domain.notices import tell_of_idleness
 from gpudev.domain.plans.actions import LookAgain, Record
-from gpudev.domain.reservation import Event, EventKind, Reservation
+from gpudev.domain.reservation import Event, Reservation
+from gpudev.texts.vocabulary import EventKind
 
 
 def is_given_up(reservation: Reservation, now: datetime, policy: IdlePolicy) -> bool:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpudev.domain.expiry import is_expired
-from gpudev.domain.job import Outcome, find_outcome, tell_end
-from gpudev.domain.lifecycle import Status
+from gpudev.domain.job import find_outcome, tell_end
 from gpudev.domain.plans.actions import KeepJobOutput, Record
 from gpudev.domain.plans.observation import Observation, Plan
-from gpudev.domain.reasons import EXPLANATIONS, Reason
-from gpudev.domain.reservation import Event, EventKind, Reservation
+from gpudev.domain.reservation import Event, Reservation
 from gpudev.domain.server import ObservedServer, ServerPhase
+from gpudev.texts.fact import reason_fact
+from gpudev.texts.sentences import say
+from gpudev.texts.vocabulary import EventKind, Outcome, Reason, Status
 
 
 def find_server_to_ask(seen: Observation) -> ObservedServer | None:
@@ -55,7 +56,7 @@ def is_finished(seen: Observation) -> bool:
 
 def describe_end(seen: Observation, status: Status, reason: Reason, sentence: str = "") -> str:
     """Why it ends, how its command ended, and where the files are if they were not fetched."""
-    before = sentence or EXPLANATIONS[reason].sentence
+    before = sentence or say(reason_fact(reason))
     if seen.job is None:
         return before
     told = tell_end(seen.job, find_outcome(seen.job, status))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from gpudev.domain.operations import Operation, OperationOutcome, OperationStatus
+from gpudev.domain.operations import Operation, OperationOutcome
 from gpudev.domain.plans.actions import Record
-from gpudev.domain.reservation import Event, EventKind, Reservation
+from gpudev.domain.reservation import Event, Reservation
+from gpudev.texts.vocabulary import EventKind, OperationStatus
 
 
 def plan_keep(reservation: Reservation, asked: Operation, now: datetime) -> Record:

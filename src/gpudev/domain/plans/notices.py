@@ -9,8 +9,9 @@ from gpudev.domain import expiry
 from gpudev.domain.notices import list_notices, tell_of_end, tell_of_oom
 from gpudev.domain.plans.actions import LookAgain, Note, Record, Tell
 from gpudev.domain.plans.observation import Observation, Plan
-from gpudev.domain.reservation import Event, EventKind, Reservation
+from gpudev.domain.reservation import Event, Reservation
 from gpudev.domain.server import ObservedServer, ServerPhase
+from gpudev.texts.vocabulary import EventKind
 
 
 def plan_warnings(

@@ -12,8 +12,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gpudev.domain.disk import DELETED, HELD, Disk, DiskId, DiskState
+from gpudev.domain.disk import DELETED, HELD, Disk, DiskId
 from gpudev.domain.volume import ObservedSnapshot, ObservedVolume, SnapshotPhase
+from gpudev.texts.vocabulary import DiskState
 
 _ON_ITS_WAY = HELD | {DiskState.SNAPSHOTTING}
 

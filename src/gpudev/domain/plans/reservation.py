@@ -14,9 +14,8 @@ from datetime import datetime
 from typing import assert_never
 
 from gpudev.domain import expiry, waiting
-from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import member_name
-from gpudev.domain.operations import Operation, OperationKind, OperationOutcome, OperationStatus
+from gpudev.domain.operations import Operation, OperationOutcome
 from gpudev.domain.plans.actions import (
     DriveAdmission,
     LookAgain,
@@ -34,16 +33,11 @@ from gpudev.domain.plans.keep import plan_keep
 from gpudev.domain.plans.notices import plan_telling, plan_warnings
 from gpudev.domain.plans.observation import Observation, Plan
 from gpudev.domain.plans.start import plan_preparing
-from gpudev.domain.reasons import EXPLANATIONS, Reason
-from gpudev.domain.reservation import (
-    ANSWERS,
-    Event,
-    EventKind,
-    Reservation,
-    clean,
-    tell,
-)
+from gpudev.domain.reservation import ANSWERS, Event, Reservation, clean, tell
 from gpudev.domain.server import ObservedServer, ServerPhase
+from gpudev.texts.fact import reason_fact
+from gpudev.texts.sentences import say
+from gpudev.texts.vocabulary import EventKind, OperationKind, OperationStatus, Reason, Status
 
 _WARNING = "Warning: "
 
@@ -162,7 +156,7 @@ def _plan_end_of_server(seen: Observation) -> Plan:
 
 
 def _plan_idle_end(seen: Observation) -> Plan:
-    words = f"{EXPLANATIONS[Reason.WENT_IDLE].sentence} {seen.reservation.idle_words}.".strip()
+    words = f"{say(reason_fact(Reason.WENT_IDLE))} {seen.reservation.idle_words}.".strip()
     return farewell(seen, _end_with_job(seen, Status.EXPIRED, Reason.WENT_IDLE, words))
 
 
@@ -218,7 +212,7 @@ def _telling(seen: Observation, detail: str, message: str) -> Record:
 
 def _plan_loss(seen: Observation, lost: tuple[str, ...]) -> Plan:
     """The rest of a gang is of no use without these members, so it ends, too."""
-    detail = f"{EXPLANATIONS[Reason.POD_DELETED].sentence} Gone: {', '.join(lost)}."
+    detail = f"{say(reason_fact(Reason.POD_DELETED))} Gone: {', '.join(lost)}."
     record = ending(seen.reservation, Status.FAILED, Reason.POD_DELETED, seen.now, detail)
     return (record, *removal(seen.server))
 

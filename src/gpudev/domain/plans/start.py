@@ -9,7 +9,6 @@ from typing import assert_never
 from gpudev.domain import expiry
 from gpudev.domain.disk import Disk
 from gpudev.domain.expiry import TimePolicy
-from gpudev.domain.lifecycle import Status
 from gpudev.domain.plans.actions import (
     CreateServer,
     LookAgain,
@@ -18,15 +17,11 @@ from gpudev.domain.plans.actions import (
 )
 from gpudev.domain.plans.ending import discarding, ending, find_reason, plan_failure, removal
 from gpudev.domain.plans.observation import Observation, Plan
-from gpudev.domain.reasons import EXPLANATIONS, Reason
-from gpudev.domain.reservation import (
-    Event,
-    EventKind,
-    Reservation,
-    activate,
-    queue,
-)
+from gpudev.domain.reservation import Event, Reservation, activate, queue
 from gpudev.domain.server import Cause, HomeVolume, Member, ObservedServer, ServerPhase, ServerSpec
+from gpudev.texts.fact import reason_fact
+from gpudev.texts.sentences import say
+from gpudev.texts.vocabulary import EventKind, Reason, Status
 
 _UNFIT_NODE = frozenset({Cause.NODE_LOST, Cause.EVICTED})
 """A server that never answered lost nothing by these: it may start elsewhere."""
@@ -68,7 +63,7 @@ def _plan_creation(seen: Observation, look_again: LookAgain) -> Plan:
     if disk is None or disk.is_ready_for(seen.reservation.id):
         return (CreateServer(_spec_of(seen)), look_again)
     if disk.problem:
-        detail = f"{EXPLANATIONS[Reason.DISK_FAILED].sentence} {disk.problem}"
+        detail = f"{say(reason_fact(Reason.DISK_FAILED))} {disk.problem}"
         return (ending(seen.reservation, Status.FAILED, Reason.DISK_FAILED, seen.now, detail),)
     return (look_again,)
 
@@ -126,7 +121,7 @@ def _plan_requeueing(seen: Observation, why: str, look_again: LookAgain) -> Plan
 
 
 def _why_lost(server: ObservedServer) -> str:
-    return f"{EXPLANATIONS[Reason.PLACEMENT_LOST].sentence} {server.detail}".strip()
+    return f"{say(reason_fact(Reason.PLACEMENT_LOST))} {server.detail}".strip()
 
 
 def _is_usable(reservation: Reservation, server: ObservedServer) -> bool:

@@ -14,11 +14,13 @@ from gpudev.domain.names import NodeName, ReservationId, id8
 from gpudev.domain.node_labels import in_short
 from gpudev.domain.plans.promises import Promises, Situation
 from gpudev.domain.quota import LONG
-from gpudev.domain.reasons import EXPLANATIONS, Reason
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.schedule.allowance import Limit
 from gpudev.domain.schedule.grid import Step
 from gpudev.domain.schedule.slots import Slot
+from gpudev.texts.fact import reason_fact
+from gpudev.texts.sentences import say
+from gpudev.texts.vocabulary import Reason
 
 _GANG_SENTENCES = {
     Reason.WAITING_FOR_CAPACITY: "Not enough nodes of this type are free as a whole.",
@@ -121,7 +123,7 @@ class WaitingReasons:
             return Reason.WAITING_FOR_CAPACITY, f"{in_words(request)}: {when}."
         if not found:
             reason = Reason.WAITING_IN_LINE
-            return reason, f"{EXPLANATIONS[reason].sentence} It starts at {self._at(slot.start)}."
+            return reason, f"{say(reason_fact(reason))} It starts at {self._at(slot.start)}."
         blocker, node = min(found)
         words = f"{in_words(request)}: {node} has room at {self._at(slot.start)}, when {id8(blocker.id)}"
         if blocker.is_running:
@@ -146,4 +148,4 @@ def in_words(request: Reservation) -> str:
 
 
 def _in_general(request: Reservation, reason: Reason) -> tuple[Reason, str]:
-    return reason, _GANG_SENTENCES[reason] if request.is_gang else EXPLANATIONS[reason].sentence
+    return reason, _GANG_SENTENCES[reason] if request.is_gang else say(reason_fact(reason))

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from gpudev.texts.tables import aws, cluster, database, github, plain, storage, webhook
+from gpudev.texts.tables import (
+    aws,
+    cluster,
+    database,
+    github,
+    plain,
+    reasons,
+    storage,
+    webhook,
+)
 from gpudev.texts.template import Text
 
 _TABLES = (
@@ -14,6 +23,7 @@ _TABLES = (
     database.TEXTS,
     github.TEXTS,
     plain.TEXTS,
+    reasons.TEXTS,
     storage.TEXTS,
     webhook.TEXTS,
 )

@@ -8,7 +8,6 @@ import pytest
 
 from gpudev.domain.disk import DiskId
 from gpudev.domain.idle import IdlePolicy
-from gpudev.domain.lifecycle import Status
 from gpudev.domain.plans.actions import (
     DeleteServer,
     LookAgain,
@@ -16,9 +15,8 @@ from gpudev.domain.plans.actions import (
     Record,
     Tell,
 )
-from gpudev.domain.reasons import Reason
-from gpudev.domain.reservation import EventKind
 from gpudev.domain.server import ServerPhase
+from gpudev.texts.vocabulary import EventKind, Reason, Status
 from tests.support.domain_values import (
     HOUR,
     MINUTE,

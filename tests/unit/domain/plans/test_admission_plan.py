@@ -13,13 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpudev.domain.capacity import Held
-from gpudev.domain.lifecycle import Status, is_legal
+from gpudev.domain.lifecycle import is_legal
 from gpudev.domain.names import NodeName, ReservationId
 from gpudev.domain.plans.actions import AdmissionAction, Record, SetQueuePlaces
 from gpudev.domain.plans.admission import Observation, plan_admission, predict_availability
 from gpudev.domain.queueing import QueuePlace
-from gpudev.domain.reasons import EXPLANATIONS, Reason
-from gpudev.domain.reservation import EventKind, Reservation
+from gpudev.domain.reservation import Reservation
+from gpudev.texts.fact import reason_fact
+from gpudev.texts.sentences import say
+from gpudev.texts.vocabulary import EventKind, Reason, Status
 from tests.support.budgets import QUICK
 from tests.support.domain_values import (
     HOUR,
@@ -274,7 +276,7 @@ class TestQueuePlaces:
         assert (place.estimated_start_at, place.planned_nodes) == (None, ())
         assert (place.reason, place.detail) == (
             Reason.WAITING_FOR_CAPACITY,
-            EXPLANATIONS[Reason.WAITING_FOR_CAPACITY].sentence,
+            say(reason_fact(Reason.WAITING_FOR_CAPACITY)),
         )
 
     def test_request_placed_in_this_very_pass_is_reckoned_with(self) -> None:

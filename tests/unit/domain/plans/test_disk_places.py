@@ -6,14 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from gpudev.domain.disk import DiskState
-from gpudev.domain.lifecycle import Status
 from gpudev.domain.plans.actions import Record, SetQueuePlaces
 from gpudev.domain.plans.admission import Observation, plan_admission
 from gpudev.domain.plans.disk_actions import CreateSnapshot, RecordDisk
 from gpudev.domain.plans.disks import plan_disk
-from gpudev.domain.reasons import Reason
 from gpudev.domain.volume import Holdings
+from gpudev.texts.vocabulary import DiskState, Reason, Status
 from tests.support.disk_values import make_disk, make_snapshot, make_volume
 from tests.support.disk_values import observe as observe_disk
 from tests.support.domain_values import NOW, POLICY, QUAD, make_id, make_node, make_reservation

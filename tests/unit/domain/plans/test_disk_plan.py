@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 import pytest
 from hypothesis import assume, given, settings
 
-from gpudev.domain.disk import DiskEventKind, DiskId, DiskOperationKind, DiskState, SnapshotId, is_legal
-from gpudev.domain.lifecycle import Status
+from gpudev.domain.disk import DiskId, SnapshotId, is_legal
 from gpudev.domain.plans.actions import LookAgain
 from gpudev.domain.plans.disk_actions import (
     CreateSnapshot,
@@ -26,6 +25,7 @@ from gpudev.domain.plans.disk_actions import (
 from gpudev.domain.plans.disk_observation import DiskObservation, snapshot_token
 from gpudev.domain.plans.disks import plan_disk
 from gpudev.domain.volume import Holdings, SnapshotPhase, VolumePhase, tags_of
+from gpudev.texts.vocabulary import DiskEventKind, DiskOperationKind, DiskState, Status
 from tests.support.disk_values import (
     SNAPSHOTS,
     VOLUMES,

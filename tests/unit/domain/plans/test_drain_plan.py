@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpudev.domain.drain import Drain, take_out
-from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName
-from gpudev.domain.operations import OperationStatus
 from gpudev.domain.plans.actions import LookAgain, Note, Record, SetQueuePlaces, Tell
 from gpudev.domain.plans.admission import Observation, plan_admission, predict_availability
 from gpudev.domain.queueing import QueuePlace
-from gpudev.domain.reasons import Reason
-from gpudev.domain.reservation import EventKind, Reservation
+from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import ServerPhase
+from gpudev.texts.vocabulary import EventKind, OperationStatus, Reason, Status
 from tests.support.domain_values import (
     HOUR,
     MINUTE,

@@ -7,16 +7,14 @@ from dataclasses import replace
 import pytest
 
 from gpudev.domain.errors import IllegalMove
-from gpudev.domain.lifecycle import LIVE, TERMINAL, Status
-from gpudev.domain.operations import OperationStatus
 from gpudev.domain.plans.actions import (
     DeleteServer,
     LookAgain,
     SettleOperations,
 )
 from gpudev.domain.plans.reservation import end_with_defect
-from gpudev.domain.reasons import Reason
 from gpudev.domain.server import ServerPhase
+from gpudev.texts.vocabulary import LIVE, TERMINAL, OperationStatus, Reason, Status
 from tests.support.domain_values import (
     NOW,
     POLICY,

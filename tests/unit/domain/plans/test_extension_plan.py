@@ -7,15 +7,13 @@ from datetime import datetime
 
 import pytest
 
-from gpudev.domain.lifecycle import Status
-from gpudev.domain.operations import OperationStatus
 from gpudev.domain.plans.actions import (
     LookAgain,
     SettleOperations,
     Tell,
 )
-from gpudev.domain.reservation import EventKind
 from gpudev.domain.server import ServerPhase
+from gpudev.texts.vocabulary import EventKind, OperationStatus, Status
 from tests.support.domain_values import (
     HOUR,
     MINUTE,

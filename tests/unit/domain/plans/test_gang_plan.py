@@ -7,7 +7,6 @@ from itertools import product
 
 import pytest
 
-from gpudev.domain.lifecycle import WAITING, Status
 from gpudev.domain.names import NodeName
 from gpudev.domain.plans.actions import (
     CreateServer,
@@ -15,9 +14,8 @@ from gpudev.domain.plans.actions import (
 )
 from gpudev.domain.plans.observation import Observation
 from gpudev.domain.plans.reservation import plan_reservation
-from gpudev.domain.reasons import Reason
-from gpudev.domain.reservation import EventKind
 from gpudev.domain.server import Member, ServerPhase
+from gpudev.texts.vocabulary import WAITING, EventKind, Reason, Status
 from tests.support.domain_values import (
     ADDRESS,
     HOST_KEYS,

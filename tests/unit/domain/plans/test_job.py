@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from gpudev.domain.job import Job, Outcome
-from gpudev.domain.lifecycle import Status
+from gpudev.domain.job import Job
 from gpudev.domain.operations import Operation
 from gpudev.domain.plans.actions import DeleteServer, KeepJobOutput, Record
 from gpudev.domain.plans.observation import Observation
 from gpudev.domain.plans.reservation import plan_reservation
-from gpudev.domain.reasons import Reason
-from gpudev.domain.reservation import EventKind
 from gpudev.domain.server import ServerPhase
+from gpudev.texts.vocabulary import EventKind, Outcome, Reason, Status
 from tests.support.domain_values import make_cancel, make_reservation
 from tests.support.reservation_plans import KNOWN, MOMENTS, observe
 

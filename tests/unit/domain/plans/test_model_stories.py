@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName
-from gpudev.domain.reasons import Reason
+from gpudev.texts.vocabulary import Reason, Status
 from tests.support.domain_values import HOUR, MINUTE, QUAD
 from tests.support.model_world import Fate, World
 

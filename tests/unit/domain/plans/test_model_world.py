@@ -22,13 +22,12 @@ from hypothesis.stateful import (
 )
 from typing_extensions import override
 
-from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName, ReservationId
 from gpudev.domain.plans.actions import ReservationAction
 from gpudev.domain.quota import Quota, QuotaRule, Quotas
-from gpudev.domain.reasons import Reason
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.sharing import Shares, SharingPolicy
+from gpudev.texts.vocabulary import Reason, Status
 from tests.support.budgets import QUICK, THOROUGH, choose_depth
 from tests.support.domain_values import HOUR, MINUTE, QUAD
 from tests.support.model_world import Fate, World

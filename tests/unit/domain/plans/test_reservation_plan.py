@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpudev.domain.lifecycle import Status, is_legal
+from gpudev.domain.lifecycle import is_legal
 from gpudev.domain.plans.actions import (
     CreateServer,
     LookAgain,
@@ -18,8 +18,9 @@ from gpudev.domain.plans.actions import (
 )
 from gpudev.domain.plans.observation import Observation
 from gpudev.domain.plans.reservation import plan_reservation
-from gpudev.domain.reservation import EventKind, clean, tell
+from gpudev.domain.reservation import clean, tell
 from gpudev.domain.server import ServerPhase
+from gpudev.texts.vocabulary import EventKind, Status
 from tests.support.reservation_plans import (
     SITUATIONS,
     deletions,

@@ -7,8 +7,6 @@ from datetime import timedelta
 
 import pytest
 
-from gpudev.domain.disk import DiskState
-from gpudev.domain.lifecycle import Status
 from gpudev.domain.plans.actions import (
     CreateServer,
     DeleteServer,
@@ -18,8 +16,8 @@ from gpudev.domain.plans.actions import (
     Record,
 )
 from gpudev.domain.plans.reservation import plan_reservation
-from gpudev.domain.reasons import Reason
 from gpudev.domain.server import ServerPhase
+from gpudev.texts.vocabulary import DiskState, Reason, Status
 from tests.support.disk_values import make_disk
 from tests.support.domain_values import (
     NOW,

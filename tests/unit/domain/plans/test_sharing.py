@@ -10,7 +10,6 @@ import pytest
 
 from gpudev.domain.capacity import Node
 from gpudev.domain.fair_share import FairShare
-from gpudev.domain.lifecycle import Status
 from gpudev.domain.maintenance import Maintenance
 from gpudev.domain.names import NodeName, ReservationId, UserId
 from gpudev.domain.plans.actions import AdmissionAction, Record, SetQueuePlaces
@@ -18,9 +17,9 @@ from gpudev.domain.plans.admission import Observation, plan_admission, predict_a
 from gpudev.domain.preview import Foresight, Wish
 from gpudev.domain.queueing import QueuePlace
 from gpudev.domain.quota import DEFAULT_QUOTA, Quota, QuotaRule, Quotas, find_long_limit
-from gpudev.domain.reasons import Reason
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.sharing import Shares, SharingPolicy
+from gpudev.texts.vocabulary import Reason, Status
 from tests.support.domain_values import HOUR, NOW, POLICY, QUAD, make_id, make_node, make_reservation
 
 A, B = NodeName("a"), NodeName("b")

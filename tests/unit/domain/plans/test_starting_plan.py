@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from gpudev.domain.expiry import start_is_given_up_at
-from gpudev.domain.lifecycle import Status
 from gpudev.domain.names import NodeName
 from gpudev.domain.plans.actions import (
     CreateServer,
@@ -15,9 +14,8 @@ from gpudev.domain.plans.actions import (
     Note,
     Record,
 )
-from gpudev.domain.reasons import Reason
-from gpudev.domain.reservation import EventKind
 from gpudev.domain.server import ServerPhase
+from gpudev.texts.vocabulary import EventKind, Reason, Status
 from tests.support.domain_values import (
     ADDRESS,
     HOST_KEYS,

@@ -6,16 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from gpudev.domain.lifecycle import Status
 from gpudev.domain.plans.actions import (
     DeleteServer,
     DiscardPortSlot,
     Record,
 )
 from gpudev.domain.plans.reservation import plan_reservation
-from gpudev.domain.reasons import Reason
-from gpudev.domain.reservation import ANSWERS, EventKind
+from gpudev.domain.reservation import ANSWERS
 from gpudev.domain.server import Cause, ServerPhase
+from gpudev.texts.vocabulary import EventKind, Reason, Status
 from tests.support.domain_values import (
     make_reservation,
     make_server,

@@ -70,11 +70,7 @@ async def keep_job(app: App, caller: Caller, job_id: JobId, body: KeepRequest) -
 async def switch_jupyter(app: App, caller: Caller, job_id: JobId) -> Response:
     """Start or stop Jupyter Lab on a dev server. Not supported yet: 400 `not_supported_yet`."""
     reservation = await app.find(caller, job_id)
-    raise Invalid(
-        f"Jupyter cannot be switched on or off yet; reservation {reservation.id8} stays as it is.",
-        hint="Start it on the dev server, and forward its port with: ssh -L",
-        code="not_supported_yet",
-    )
+    raise Invalid("jupyter_not_supported", reservation=reservation.id, code="not_supported_yet")
 
 
 @router.post("/jobs/{job_id}/users", response_model=ActionResponse, responses=problems(404, 409))
@@ -119,8 +115,4 @@ async def get_usage(
 
 
 def _sharing_is_not_there(reservation: Reservation) -> Invalid:
-    return Invalid(
-        f"Other people cannot be given access yet; reservation {reservation.id8} stays as it is.",
-        hint="Reserve again, with their public keys in ssh_public_keys.",
-        code="not_supported_yet",
-    )
+    return Invalid("sharing_not_supported", reservation=reservation.id, code="not_supported_yet")

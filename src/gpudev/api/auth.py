@@ -47,7 +47,7 @@ class CredentialsLogin:
 async def local_login(app: App, address: Address, body: LocalLoginRequest) -> Response:
     """Log in to a server on one's own machine, by proving that one can read its login file."""
     if app.local_login is None:
-        raise NotFound("This server has no local login.", hint="Log in with: gpu-dev login")
+        raise NotFound("local_login_off")
     origin = LoginOrigin("local", address)
     async with app.guard_login(origin):
         key = await app.local_login(LoginProof(body.timestamp, body.nonce, body.proof), origin)
@@ -84,11 +84,7 @@ async def github_challenge(app: App, address: Address, body: GitHubChallengeRequ
 
 def _aws_login_of(app: Application) -> AwsLogin:
     if app.aws_login is None:
-        raise NotFound(
-            "AWS login is off: this server runs on one machine, for its owner.",
-            hint="Operators turn it on by naming the accounts that may log in with ALLOWED_AWS_ACCOUNTS.",
-            code="aws_login_off",
-        )
+        raise NotFound("aws_login_on_one_machine", code="aws_login_off")
     return app.aws_login
 
 

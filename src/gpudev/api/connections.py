@@ -114,9 +114,9 @@ class Connections:
         if connection.owner != user:
             if not self._has_room(user, self._limits.per_user):
                 raise TooManyRequests(
-                    f"You have {self._limits.per_user} connections open, and may not have more.",
+                    "too_many_connections",
+                    most=self._limits.per_user,
                     retry_after=timedelta(seconds=1),
-                    hint="Close one of them first.",
                     code="too_many_connections",
                 )
             self._charge(connection, user)

@@ -54,9 +54,7 @@ class _Door(HTTPBearer):
     async def __call__(self, request: Request) -> admit.Visitor:  # type: ignore[override]  # more than a key
         scheme, _, key = request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not key:
-            raise Unauthenticated(
-                "This route needs an API key.", hint="Send it as: Authorization: Bearer <api key>"
-            )
+            raise Unauthenticated("route_needs_a_key")
         admit = application_of(request).admit
         connection = request.scope.get("state", {}).get(CONNECTION)
         if connection is None:

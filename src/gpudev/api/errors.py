@@ -98,10 +98,13 @@ async def _answer_validation(request: Request, error: Exception) -> Response:
 
 
 def _error_of_text(flaw: BadText, field: str) -> errors.GpuDevError:
-    if flaw.code == NOT_FOUND:
-        return errors.NotFound(f"The {field} was not found: {flaw}.")
-    hint = "Control characters and marks that change the direction of text are refused."
-    return errors.Invalid(f"{field} {flaw}.", hint=hint, code=flaw.code)
+    if flaw.rule.code == NOT_FOUND:
+        return errors.NotFound(
+            "field_not_found", field=field, longest=flaw.rule.longest, has_lines=flaw.rule.has_lines
+        )
+    return errors.Invalid(
+        "bad_text", field=field, longest=flaw.rule.longest, has_lines=flaw.rule.has_lines, code=flaw.rule.code
+    )
 
 
 def _field(loc: Sequence[str | int]) -> str:
@@ -161,7 +164,5 @@ class ErrorBoundary:
             await answer_of(_DEFECT, shows_hint=is_ours)(scope, receive, send)
 
 
-_DEFECT = errors.Defect(
-    "The server made an error.", hint="Try again; if it stays, tell your operator the time."
-)
+_DEFECT = errors.Defect("server_error")
 _CLIENT_HEADER = CLIENT_HEADER.lower().encode()

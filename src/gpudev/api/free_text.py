@@ -18,7 +18,7 @@ class BadText(ValueError):
 
     def __init__(self, rule: Text) -> None:
         super().__init__(f"must be {rule.rule}")
-        self.code = rule.code
+        self.rule = rule
 
 
 def teach_pydantic() -> None:

@@ -165,7 +165,5 @@ def _statuses(text: str | None) -> tuple[Status, ...]:
     known = [status.value for status in Status]
     for name in names:
         if name not in known:
-            raise Invalid(
-                f'There is no status "{name}".', hint=f"Choose from {', '.join(known)}.", code="bad_status"
-            )
+            raise Invalid("bad_status", text=name, choices=known, code="bad_status")
     return tuple(Status(name) for name in names)

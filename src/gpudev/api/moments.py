@@ -29,6 +29,4 @@ def as_utc(moment: datetime) -> datetime:
     try:
         return moment.astimezone(UTC)
     except OverflowError:
-        raise Invalid(
-            "The time is beyond the calendar.", hint="Write it like 2026-03-01T12:00:00Z.", code="bad_time"
-        ) from None
+        raise Invalid("time_beyond_the_calendar", code="bad_time") from None

@@ -122,11 +122,7 @@ def _refuse_what_is_not_there(body: SubmitRequest, backend_fields: frozenset[str
     refused = (name for name in NOT_SUPPORTED_YET if name not in backend_fields)
     asked = [name for name in refused if getattr(body, name) not in _nothing(name)]
     if asked:
-        raise Invalid(
-            f"Not supported yet: {', '.join(asked)}.",
-            hint="Leave it out." if len(asked) == 1 else "Leave them out.",
-            code="not_supported_yet",
-        )
+        raise Invalid("fields_not_supported", names=asked, code="not_supported_yet")
 
 
 def _nothing(name: str) -> tuple[object, ...]:

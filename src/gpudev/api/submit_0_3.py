@@ -74,28 +74,16 @@ def read_0_3(body: SubmitRequest03, backend_fields: frozenset[str] = frozenset()
 
 def _refuse_what_is_not_there(body: SubmitRequest03, backend_fields: frozenset[str]) -> None:
     if own_image(body.image) and "image" not in backend_fields:
-        raise Invalid(
-            "An image of one's own (image) is not supported yet.",
-            hint="Leave out --dockerimage and --dockerfile.",
-            code="not_supported_yet",
-        )
+        raise Invalid("image_not_supported", code="not_supported_yet")
     if body.command:
-        raise Invalid(
-            "A command to run after the start (command) is not supported yet.",
-            hint="Leave it out, and run it over SSH once the reservation is active.",
-            code="not_supported_yet",
-        )
+        raise Invalid("command_not_supported", code="not_supported_yet")
 
 
 def _read_count(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise Invalid(
-            f'GPU_COUNT is "{text[:20]}", which is not a number.',
-            hint='Send it as a string of digits, for example "1".',
-            code="bad_gpu_count",
-        ) from None
+        raise Invalid("gpu_count_is_not_a_number", text=text[:20], code="bad_gpu_count") from None
 
 
 def _list_warnings(asked: dict[str, str]) -> Iterator[str]:

@@ -57,7 +57,7 @@ class Admin:
         """Turn away who is no admin."""
         if not caller.is_admin:
             await self.tally.write(caller.entry(AuditAction.ADMIN, path, outcome=AuditOutcome.REFUSED))
-            raise NotAllowed(f"{caller.username} is not an admin.", hint="Ask your operator.")
+            raise NotAllowed("not_an_admin", username=caller.username)
 
     async def note(self, caller: Caller, action: AuditAction) -> None:
         """Write down what is about to be looked at."""
@@ -69,11 +69,9 @@ class Admin:
 
     async def set_active(self, caller: Caller, username: str, *, is_active: bool) -> User:
         if not username.isprintable():
-            raise NotFound("There is no such user.", hint="See them with: gpu-dev admin users")
+            raise NotFound("no_such_user")
         if username == caller.username and not is_active:
-            raise Conflict(
-                "You cannot disable yourself.", hint="Another admin can do it.", code="cannot_disable_self"
-            )
+            raise Conflict("cannot_disable_self", code="cannot_disable_self")
         action = AuditAction.ENABLE_USER if is_active else AuditAction.DISABLE_USER
         return await self.users.set_active(
             username, is_active=is_active, audit=caller.entry(action, username)

@@ -38,11 +38,7 @@ class AllowedAccounts:
                 self._known = frozenset({own} if own else ())
                 self._is_known = True
         if not self._known:
-            raise NotFound(
-                "AWS login is off: this server has no AWS account of its own, and none was named.",
-                hint="Operators name the accounts that may log in with ALLOWED_AWS_ACCOUNTS.",
-                code="aws_login_off",
-            )
+            raise NotFound("aws_login_without_accounts", code="aws_login_off")
         return self._known
 
 
@@ -87,23 +83,14 @@ class AwsLogin:
     async def give_challenge(self, evidence: Evidence, github_user: str) -> GivenChallenge:
         """Something to sign, for who AWS says they are and claims to be this GitHub user."""
         if self.github is None:
-            raise NotFound(
-                "This server does not ask who somebody is at GitHub.",
-                hint="Log in with: gpu-dev login",
-                code="github_check_off",
-            )
+            raise NotFound("github_check_off", code="github_check_off")
         _identity, user = await self._identify(evidence)
         return await self.github.give_challenge(user, github_user)
 
     async def _identify(self, evidence: Evidence) -> tuple[Identity, User]:
         policy = AccessPolicy(await self.accounts.get(), self.rules.role)
         if isinstance(evidence, AwsCredentials) and not self.rules.accepts_credentials:
-            raise NotAllowed(
-                "This server does not take AWS credentials, only requests signed with them. Operators allow "
-                "them with GPU_DEV_ACCEPT_AWS_CREDENTIALS=true.",
-                hint="Update gpu-dev: newer versions keep your credentials on your machine.",
-                code="credentials_not_taken",
-            )
+            raise NotAllowed("credentials_not_taken", code="credentials_not_taken")
         finding = await self.provider.identify(evidence, self.clock.now())
         if finding.proof is not None:
             await self._spend(finding.proof)
@@ -112,23 +99,15 @@ class AwsLogin:
 
     async def _spend(self, proof: OneTimeProof) -> None:
         if not await self.users.use_proof(proof.fingerprint, self.clock.now(), proof.expires_at):
-            raise Unauthenticated(
-                "The signed request was used before.",
-                hint="Sign another for each login.",
-                code="sts_replayed",
-            )
+            raise Unauthenticated("signed_request_replayed", code="sts_replayed")
 
     async def _admit(self, identity: Identity) -> User:
         is_reserved = identity.username in self.rules.reserved_names
         user = None if is_reserved else await self.identities.admit(identity)
         if user is None:
             raise NotAllowed(
-                f"The username {identity.username} belongs to somebody else than {identity.arn}.",
-                hint="Ask your operator.",
-                code="username_taken",
+                "username_taken", username=identity.username, arn=identity.arn, code="username_taken"
             )
         if not user.is_active:
-            raise NotAllowed(
-                f"The user {user.username} is disabled.", hint="Ask your operator.", code="user_disabled"
-            )
+            raise NotAllowed("user_disabled", username=user.username, code="user_disabled")
         return user

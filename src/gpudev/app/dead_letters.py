@@ -48,5 +48,6 @@ def _read_id(text: str) -> LetterId:
 
 
 def _not_there(text: str) -> NotFound:
-    shown = f' "{text}"' if text.isprintable() else ""
-    return NotFound(f"There is no dead letter{shown}.", hint="See them with: gpu-dev admin dead-letters")
+    if not text.isprintable():
+        return NotFound("no_such_dead_letter")
+    return NotFound("dead_letter_not_found", text=text)

@@ -17,7 +17,7 @@ from gpudev.domain import disk as rules
 from gpudev.domain.audit import AuditAction, AuditEntry
 from gpudev.domain.disk import DEFAULT_SIZE_GB, Disk, DiskEvent, DiskId, DiskOperation
 from gpudev.domain.errors import Conflict, Gone, NotFound, Stale
-from gpudev.domain.names import OperationId, id8
+from gpudev.domain.names import OperationId
 from gpudev.domain.plans.disk_actions import RecordDisk
 from gpudev.ports.clock import Clock
 from gpudev.ports.disks import Disks, StoredDiskOperation, StoredSnapshot
@@ -113,15 +113,9 @@ class OwnDisks:
             disk = await self._find(caller, name, is_deleted=True)
             if disk is None:
                 await self.get(caller, name)
-                raise Conflict(
-                    f'Disk "{name}" is not deleted.',
-                    hint="Deleted ones are listed by: gpu-dev disk list --deleted",
-                    code="disk_not_deleted",
-                )
+                raise Conflict("disk_not_deleted", name=name, code="disk_not_deleted")
             if disk.state is not DiskState.SOFT_DELETED:
-                raise Gone(
-                    f'Disk "{name}" was deleted more than 30 days ago and is gone.', code="disk_purged"
-                )
+                raise Gone("disk_purged", name=name, code="disk_purged")
             after = rules.restore(disk, rules.check_disk_name(new_name or name))
             event = DiskEvent(DiskEventKind.RESTORED, f'Restored as "{after.name}".', now)
             try:
@@ -173,7 +167,7 @@ class OwnDisks:
         try:
             operation_id = OperationId(str(uuid.UUID(text)))
         except ValueError:
-            raise NotFound(f'Operation "{text[:60]}" was not found.') from None
+            raise NotFound("operation_not_found", text=text[:60]) from None
         return await self.disks.get_operation(operation_id, None if caller.is_admin else caller.user_id)
 
     async def _change(
@@ -201,7 +195,7 @@ class OwnDisks:
     async def _get_present(self, caller: Caller, name: str) -> Disk:
         disk = await self.get(caller, name)
         if disk.is_deleted:
-            raise Gone(f'Disk "{name}" is deleted.', hint=f"Have it back with: gpu-dev disk restore {name}")
+            raise Gone("disk_is_deleted", name=name)
         return disk
 
     async def _find(self, caller: Caller, name: str, *, is_deleted: bool) -> Disk | None:
@@ -234,29 +228,22 @@ def new_disk_id() -> DiskId:
 
 
 def not_found(name: str) -> NotFound:
-    return NotFound(f'Disk "{name[:60]}" was not found.', hint="Yours are listed by: gpu-dev disk list")
+    return NotFound("disk_not_found", name=name[:60])
 
 
 def check_free(disk: Disk) -> None:
     """Refuse what cannot be done to a disk that somebody has, with what can be done about that."""
     holder = disk.named_by or disk.reservation_id
     if disk.named_by is not None:
-        raise Conflict(
-            f'Disk "{disk.name}" is attached to reservation {id8(disk.named_by)}.',
-            hint=f"Release it with: gpu-dev cancel {id8(disk.named_by)}",
-            code="disk_in_use",
-        )
+        raise Conflict("disk_attached", name=disk.name, reservation=disk.named_by, code="disk_in_use")
     if disk.state is not DiskState.AVAILABLE:
-        whose = f" of reservation {id8(holder)}" if holder else ""
         raise Conflict(
-            f'Disk "{disk.name}" is {disk.state}{whose}; that takes a moment.',
-            hint=f"Try again when it is free: gpu-dev disk show {disk.name}",
-            code="disk_in_use",
+            "disk_is_busy", name=disk.name, state=disk.state, reservation=holder, code="disk_in_use"
         )
 
 
 def _moving(name: str) -> Conflict:
-    return Conflict(f'Disk "{name}" is changing at the moment.', hint="Try again.", code="disk_in_use")
+    return Conflict("disk_is_changing", name=name, code="disk_in_use")
 
 
 def _describe(taken: StoredSnapshot) -> str:
@@ -292,8 +279,4 @@ def _plan_clone(
     if is_free and not source.problem:
         # Nobody has ever written to it: a copy of nothing.
         return replace(copy, source_disk_id=None), None, f'Disk "{source.name}" is empty, and so is its copy.'
-    raise Conflict(
-        f'Disk "{source.name}" is in use and has no snapshot yet.',
-        hint="Its first is made when it is given back; copy it then.",
-        code="disk_in_use",
-    )
+    raise Conflict("disk_in_use_without_snapshot", name=source.name, code="disk_in_use")

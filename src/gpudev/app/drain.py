@@ -48,9 +48,11 @@ class DrainNodes:
         nodes = await self.nodes.list_all()
         found = next((node for node in nodes if node.name == name), None)
         if found is None:
-            known = ", ".join(node.name for node in nodes) or "none yet"
-            shown = f' "{name}"' if name.isprintable() else ""
-            raise NotFound(f"There is no node{shown}.", hint=f"Nodes: {known}.")
+            raise NotFound(
+                "node_not_found",
+                name=name if name.isprintable() else None,
+                nodes=[node.name for node in nodes],
+            )
         return found
 
 

@@ -59,7 +59,7 @@ class FindOperation:
         try:
             operation_id = OperationId(str(uuid.UUID(text)))
         except ValueError:
-            raise NotFound(f'Operation "{text[:_SHOWN]}" was not found.') from None
+            raise NotFound("operation_not_found", text=text[:_SHOWN]) from None
         return await self.operations.get(operation_id, None if caller.is_admin else caller.user_id)
 
 
@@ -86,19 +86,16 @@ def choose_meant(text: str, candidates: Iterable[Reservation]) -> Reservation:
             return found[0]
     if ended:
         return ended[0]
-    too_short = (
-        f"An id takes {MIN_PREFIX_LENGTH} characters or more. " if len(text) < MIN_PREFIX_LENGTH else ""
-    )
-    raise NotFound(
-        f'Reservation "{text[:_SHOWN]}" was not found.',
-        hint=f"{too_short}Yours are listed by: gpu-dev list --all",
-    )
+    if len(text) < MIN_PREFIX_LENGTH:
+        raise NotFound("reservation_not_found_by_so_few", text=text, least=MIN_PREFIX_LENGTH)
+    raise NotFound("reservation_not_found", text=text[:_SHOWN])
 
 
 def _ambiguous(text: str, found: list[Reservation]) -> Conflict:
-    names = ", ".join(f"{candidate.id8} ({candidate.name})" for candidate in found)
     return Conflict(
-        f'"{text}" fits {len(found)} reservations: {names}.',
-        hint="Type more characters of the id.",
+        "ambiguous_reservation",
+        text=text,
+        count=len(found),
+        candidates=[[candidate.id, candidate.name] for candidate in found],
         code="ambiguous_id",
     )

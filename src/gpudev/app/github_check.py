@@ -95,11 +95,7 @@ class GitHubCheck:
     async def _find_bound(self, user: User) -> str:
         binding = await self.bindings.find(user.user_id)
         if binding is None:
-            raise Invalid(
-                f"This server wants to know which GitHub user {user.username} is.",
-                hint="Say it with: gpu-dev login --github-user NAME",
-                code="github_user_needed",
-            )
+            raise Invalid("github_user_needed", username=user.username, code="github_user_needed")
         return binding.github_user
 
     async def _list_keys(self, github_user: str) -> tuple[str, ...]:
@@ -107,32 +103,22 @@ class GitHubCheck:
         try:
             keys = await self.published.list_keys(github_user)
         except KeysUnavailable as error:
-            raise IdentityUnavailable(error.message, hint="Try again in a moment.") from error
+            raise IdentityUnavailable("github_keys_not_read", cause=error.fact) from error
         if not keys:
-            raise Invalid(
-                f"GitHub has no SSH keys of {github_user}, so nobody can sign as {github_user}.",
-                hint="Check the name, or add a key at https://github.com/settings/keys",
-                code="github_no_keys",
-            )
+            raise Invalid("github_user_without_keys", github_user=github_user, code="github_no_keys")
         return keys
 
     async def _bind(self, user: User, proof: GitHubProof, now: datetime, origin: LoginOrigin) -> None:
         """The challenge is spent before the signature is looked at: each can be tried once."""
         claimed = await self.bindings.take_challenge(_hash(proof.challenge), user.user_id, now)
         if claimed is None:
-            raise Unauthenticated(
-                "The challenge is unknown, too old, used before or somebody else's.",
-                hint="Log in again with: gpu-dev login",
-                code="github_challenge_unknown",
-            )
+            raise Unauthenticated("github_challenge_unknown", code="github_challenge_unknown")
         keys = await self._list_keys(claimed)
         self.signatures.check(proof.signature, proof.challenge.encode(), keys)
         entry = AuditEntry(user.username, AuditAction.GITHUB_BOUND, claimed, origin.address)
         if not await self.bindings.bind(user.user_id, Binding(claimed, now), entry):
             raise NotAllowed(
-                f"The GitHub user {claimed} is somebody else than {user.username} here.",
-                hint="Ask your operator.",
-                code="github_user_taken",
+                "github_user_taken", github_user=claimed, username=user.username, code="github_user_taken"
             )
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from gpudev.app.disks import new_disk_id
 from gpudev.domain.disk import DEFAULT_DISK, DEFAULT_SIZE_GB, NO_DISK, check_disk_name, check_size
 from gpudev.domain.errors import Conflict, Invalid
-from gpudev.domain.names import id8
 from gpudev.domain.reservation import Reservation
 from gpudev.ports.disks import Disks
 from gpudev.ports.store import HomeWish
@@ -59,11 +58,7 @@ class DiskDesk:
         if self.can_mount or wish is None:
             return wish
         if wanted.name:
-            raise Invalid(
-                "Not supported yet: disk_name. There is no storage for disks here.",
-                hint="Ask for a home that is not kept: --disk none",
-                code="not_supported_yet",
-            )
+            raise Invalid("no_storage_for_disks", code="not_supported_yet")
         return None
 
     async def list_warnings(self, user: User, wanted: WantedDisk) -> tuple[str, ...]:
@@ -82,12 +77,11 @@ class DiskDesk:
         """The sentence with the choices: another disk, a new one, or none."""
         disks = await self.disks.list_of(user.user_id)
         taken = next((disk for disk in disks if disk.name == wish.disk_name), None)
-        holder = id8(taken.named_by) if taken and taken.named_by else "another of yours"
         free = [disk.name for disk in disks if disk.state is DiskState.AVAILABLE and not disk.named_by]
-        others = f"one of your free disks ({', '.join(free)}), " if free else ""
         return Conflict(
-            f'Disk "{wish.disk_name}" is attached to reservation {holder}.',
-            hint=f"Choose {others}a new one (--disk NEW_NAME) or none (--disk none), "
-            f"or release it with: gpu-dev cancel {holder}",
+            "wanted_disk_attached",
+            name=wish.disk_name,
+            reservation=taken.named_by if taken else None,
+            free=free,
             code="disk_in_use",
         )

@@ -24,7 +24,7 @@ class JobsOf:
         if username is None or username == caller.username:
             return caller.user_id
         if not caller.is_admin:
-            raise NotAllowed("Only admins see the reservations of others.", hint="Leave the user out.")
+            raise NotAllowed("only_admins_see_others")
         user_id = None if username == EVERYBODY else await self._get_id(username)
         await self.audit.write(caller.entry(AuditAction.LIST_JOBS, username))
         return user_id
@@ -32,5 +32,5 @@ class JobsOf:
     async def _get_id(self, username: str) -> UserId:
         user = await self.users.find_by_name(username) if username.isprintable() else None
         if user is None:
-            raise NotFound(f'There is no user "{username[:60]}".', hint="See them with: gpu-dev admin users")
+            raise NotFound("user_not_found", username=username[:60])
         return user.user_id

@@ -30,16 +30,10 @@ class Keep:
         self, caller: Caller, reservation: Reservation, hours: float, reason: str
     ) -> OperationId:
         if not 0 < hours <= LONGEST / timedelta(hours=1):
-            raise Invalid(
-                f"{hours:g} hours is not a time to keep a reservation.",
-                hint="Say more than 0 and at most 48 hours, for example: gpu-dev keep ID 2h",
-                code="bad_keep",
-            )
+            raise Invalid("bad_keep", hours=hours, code="bad_keep")
         if reservation.status is not Status.ACTIVE:
             raise Conflict(
-                f"Reservation {reservation.id8} is {reservation.status}; only an active one can be kept.",
-                hint="Yours are listed by: gpu-dev list",
-                code="not_active",
+                "not_active_to_keep", reservation=reservation.id, status=reservation.status, code="not_active"
             )
         operation_id = OperationId(str(uuid.uuid4()))
         detail = f"Of {reservation.username}, for {hours:g} hours. {reason}"

@@ -54,9 +54,7 @@ class KeyScreen:
         """Raises if this cannot be a key, whoever it would belong to."""
         if _KEY.fullmatch(api_key) is None:
             self.wrong_keys.take(origin_of(address))
-            raise Unauthenticated(
-                "This is not an API key.", hint="Log in again: any gpu-dev command does it by itself."
-            )
+            raise Unauthenticated("not_an_api_key")
 
     async def check(self, key: ShownKey, address: str) -> None:
         """Raises `TooManyRequests` for a wrong key from an address that has shown too many of them."""

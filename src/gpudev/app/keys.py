@@ -36,8 +36,5 @@ class Keys:
     async def revoke(self, caller: Caller, prefix: str) -> None:
         """End a key; one that has ended already is ended, again."""
         if len(prefix) != KEY_PREFIX_LENGTH or not prefix.isprintable():
-            raise NotFound(
-                f"A key is named by its first {KEY_PREFIX_LENGTH} characters.",
-                hint="Yours are listed by GET /v1/keys.",
-            )
+            raise NotFound("key_is_named_by_prefix", length=KEY_PREFIX_LENGTH)
         await self.api_keys.revoke(caller.user_id, prefix, caller.entry(AuditAction.KEY_REVOKED, prefix))

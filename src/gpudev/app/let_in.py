@@ -47,11 +47,7 @@ class FindWhomToLetIn:
             return LetIn(
                 keys, user, f"GitHub has no SSH keys of {user}; only those that were sent are let in."
             )
-        raise Invalid(
-            f"No SSH public key was sent, and GitHub has none of {user}, so nobody could log in.",
-            hint="Add one at https://github.com/settings/keys, or make one with: ssh-keygen -t ed25519",
-            code="no_ssh_key",
-        )
+        raise Invalid("no_public_key_and_none_at_github", github_user=user, code="no_ssh_key")
 
     async def _list_published(self, github_user: str) -> tuple[str, ...]:
         """As they are now; as they were when they could be read last, if they cannot be read."""

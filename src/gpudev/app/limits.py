@@ -18,12 +18,12 @@ _IPV6_PREFIX = 64
 
 
 class Limiter:
-    """A token bucket for each key."""
+    """A token bucket for each key. `refusal` is the key of the text that is told when one is empty."""
 
-    def __init__(self, rate: Rate, clock: Clock, message: str) -> None:
+    def __init__(self, rate: Rate, clock: Clock, refusal: str) -> None:
         self._rate = rate
         self._clock = clock
-        self._message = message
+        self._refusal = refusal
         self._buckets: OrderedDict[Hashable, Bucket] = OrderedDict()
 
     def is_exhausted(self, key: Hashable) -> bool:
@@ -42,7 +42,7 @@ class Limiter:
         if len(self._buckets) > MAX_BUCKETS:
             self._buckets.popitem(last=False)
         if wait > NO_WAIT:
-            raise TooManyRequests(self._message, retry_after=wait, hint="Wait for Retry-After seconds.")
+            raise TooManyRequests(self._refusal, retry_after=wait)
 
 
 def origin_of(address: str) -> str:

@@ -16,7 +16,6 @@ from gpudev.ports.users import NewKey, User, Users
 PROOF_LIFE = timedelta(minutes=1)
 KEY_PREFIX_LENGTH = 8
 _KEY_BYTES = 32
-_LOGIN_HINT = "Log in again: any gpu-dev command does it by itself."
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +75,9 @@ class Authenticate:
     def check(self, user: User | None) -> User:
         """Whether the owner of a key, if it has one, may come in."""
         if user is None:
-            raise Unauthenticated("The API key is unknown, expired or revoked.", hint=_LOGIN_HINT)
+            raise Unauthenticated("api_key_unknown")
         if not user.is_active:
-            raise NotAllowed(f"The user {user.username} is disabled.", hint="Ask your operator.")
+            raise NotAllowed("user_disabled", username=user.username)
         return user
 
 
@@ -106,18 +105,15 @@ class LocalLogin:
     async def __call__(self, proof: LoginProof, origin: LoginOrigin) -> IssuedKey:
         now = self.clock.now()
         if abs(now.timestamp() - proof.timestamp) > PROOF_LIFE.total_seconds():
-            raise Unauthenticated("The login proof is too old.", hint="Check this machine's clock.")
+            raise Unauthenticated("login_proof_too_old")
         if not self._is_genuine(proof):
-            raise Unauthenticated(
-                "The login proof does not fit the server's login file.",
-                hint="Somebody else's gpu-dev may answer at this address. Start your own with: gpu-dev up",
-            )
+            raise Unauthenticated("login_proof_does_not_fit")
         spent = hashlib.sha256(proof.proof.encode()).digest()
         if not await self.users.use_proof(spent, now, now + 2 * PROOF_LIFE):
-            raise Unauthenticated("The login proof was used before.")
+            raise Unauthenticated("login_proof_replayed")
         user = await self.users.upsert(self.owner)
         if not user.is_active:
-            raise NotAllowed(f"The user {user.username} is disabled.", hint="Ask your operator.")
+            raise NotAllowed("user_disabled", username=user.username)
         return await self.issue_key(user, origin)
 
     def _is_genuine(self, proof: LoginProof) -> bool:

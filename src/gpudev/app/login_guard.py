@@ -90,12 +90,7 @@ class LoginGuard:
 
 
 def _too_many(wait: timedelta) -> TooManyRequests:
-    return TooManyRequests(
-        "Too many logins from this address have failed, and so did this one.",
-        retry_after=wait,
-        hint="Check with what you log in. A correct login is let in at any time.",
-        code="too_many_failed_logins",
-    )
+    return TooManyRequests("too_many_failed_logins", retry_after=wait, code="too_many_failed_logins")
 
 
 def _failed(origin: LoginOrigin, message: str) -> AuditEntry:

@@ -46,9 +46,7 @@ class Notify:
 
     async def test(self, caller: Caller) -> None:
         if await self.find(caller) is None:
-            raise NotFound(
-                "You have no address for notifications.", hint="Set one with: gpu-dev notify set URL"
-            )
+            raise NotFound("no_notification_address")
         await self.notifications.send_test(caller.user_id)
 
 
@@ -56,16 +54,12 @@ def _kind_of(text: str) -> TargetKind:
     try:
         return TargetKind(text)
     except ValueError:
-        raise Invalid(
-            f'There is no kind "{text}" of notification.', hint="Choose webhook or slack.", code="bad_kind"
-        ) from None
+        raise Invalid("bad_notification_kind", text=text, code="bad_kind") from None
 
 
 def _topics_of(texts: Collection[str]) -> frozenset[Topic]:
     known = [topic.value for topic in Topic]
     for text in texts:
         if text not in known:
-            raise Invalid(
-                f'There is no topic "{text}".', hint=f"Choose from {', '.join(known)}.", code="bad_topic"
-            )
+            raise Invalid("bad_notification_topic", text=text, topics=known, code="bad_topic")
     return frozenset(map(Topic, texts)) or frozenset(Topic)

@@ -23,10 +23,7 @@ class ReadLogs:
             yield output
             return
         if self.logs is None or not reservation.is_placed:
-            raise NotFound(
-                f"Reservation {reservation.id8} is {reservation.status}: no log of it was found.",
-                hint=f"What happened to it is told by: gpu-dev show {reservation.id8}",
-            )
+            raise NotFound("log_not_found", reservation=reservation.id, status=reservation.status)
         async for chunk in self.logs.read(reservation.id, query):
             yield chunk
 

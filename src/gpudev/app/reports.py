@@ -33,10 +33,6 @@ class ReportUsage:
         until = end or now
         report = UsageReport(begin or until - _USUAL, until, by)
         if not timedelta() < report.end - report.begin <= LONGEST:
-            raise Invalid(
-                "The span of a report is more than nothing and at most 400 days.",
-                hint="For example: --from 2026-03-01 --to 2026-04-01",
-                code="bad_span",
-            )
+            raise Invalid("bad_report_span", code="bad_span")
         await self.audit.write(caller.entry(AuditAction.READ_USAGE, f"by {by}"))
         return report, await self.reports.sum_usage(report, self.prices, now)

@@ -118,11 +118,7 @@ class Reserve:
                 return _check_same(earlier, draft, request)
             if clashes == _MOST_CLASHES:
                 break
-        raise Conflict(
-            "The reservation id is in use, or its first 8 characters are.",
-            hint="Ask again with another id.",
-            code="id_taken",
-        )
+        raise Conflict("reservation_id_in_use", code="id_taken")
 
     def _draft(self, user: User, request: ReserveRequest) -> Reservation:
         """Everything that can be checked without asking anybody; id and name are still open."""
@@ -260,11 +256,7 @@ def _check_same(earlier: Reservation, repeated: Reservation, request: ReserveReq
     is_named_alike = earlier.name in _names(replace(repeated, id=earlier.id), request)
     is_like = is_named_alike and _lets_in(earlier, request) and request.disk.is_same_for(earlier)
     if asked_for(earlier) != asked_for(repeated) or not is_like:
-        raise Conflict(
-            "This Idempotency-Key was used for another request.",
-            hint="Use a fresh key for each request.",
-            code="idempotency_key_reused",
-        )
+        raise Conflict("idempotency_key_reused", code="idempotency_key_reused")
     return earlier
 
 

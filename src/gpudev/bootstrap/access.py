@@ -33,12 +33,10 @@ def make_admit(
         authenticate=authenticate,
         clock=clock,
         key_uses=key_uses,
-        requests=Limiter(requests, clock, "This API key asks too often."),
+        requests=Limiter(requests, clock, "api_key_asks_too_often"),
         admins=read_admins(settings),
         tally=tally,
-        screen=KeyScreen(
-            authenticate.users, Limiter(wrong_keys, clock, "Too many wrong API keys came from this address.")
-        ),
+        screen=KeyScreen(authenticate.users, Limiter(wrong_keys, clock, "too_many_wrong_keys")),
     )
 
 
@@ -46,7 +44,7 @@ def make_submit_limiter(settings: Settings, clock: Clock) -> Limiter:
     """Whoever submits and cancels without end takes the controllers' time from everybody else."""
     access = settings.access
     per_minute = 0.0 if has_sole_owner(settings) else access.submits_per_minute
-    return Limiter(Rate(per_minute / 60, access.submit_burst), clock, "You submit too often.")
+    return Limiter(Rate(per_minute / 60, access.submit_burst), clock, "submits_too_often")
 
 
 def make_key_uses(stores: Stores, clock: Clock) -> KeyUses:

@@ -36,20 +36,12 @@ def check_public_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
     """Refuse what sshd would not read as exactly one key a line; without a key nobody could log in."""
     stripped = tuple(key.strip() for key in keys)
     if not stripped:
-        raise Invalid(
-            "No SSH public key was given, so nobody could log in.",
-            hint="Make one with: ssh-keygen -t ed25519",
-            code="no_ssh_key",
-        )
+        raise Invalid("no_public_key", code="no_ssh_key")
     if len(stripped) > MAX_PUBLIC_KEYS:
-        raise Invalid(f"More than {MAX_PUBLIC_KEYS} SSH public keys were given.", code="bad_ssh_key")
+        raise Invalid("too_many_public_keys", most=MAX_PUBLIC_KEYS, code="bad_ssh_key")
     for key in stripped:
         if not is_public_key(key):
-            raise Invalid(
-                f'"{key[:40]}" is not an SSH public key that is accepted.',
-                hint="Use ed25519, rsa, ecdsa or sk- keys in the form of a .pub file.",
-                code="bad_ssh_key",
-            )
+            raise Invalid("bad_public_key", text=key[:40], code="bad_ssh_key")
     return stripped
 
 
@@ -62,14 +54,9 @@ def choose_address(reservation: Reservation, rank: int) -> SshAddress:
     """Where the dev server, or its part of this rank, answers on SSH."""
     if reservation.status is not Status.ACTIVE:
         raise Conflict(
-            f"Reservation {reservation.id8} is {reservation.status}: there is nothing to connect to.",
-            hint=f"See where it stands with: gpu-dev show {reservation.id8}",
-            code="not_active",
+            "not_active_to_connect", reservation=reservation.id, status=reservation.status, code="not_active"
         )
     member = reservation.members[rank] if 0 <= rank < len(reservation.members) else None
     if member is None or member.address is None:
-        raise NotFound(
-            f"Reservation {reservation.id8} has no node {rank}.",
-            hint=f"Its nodes are shown by: gpu-dev show {reservation.id8}",
-        )
+        raise NotFound("reservation_has_no_such_node", reservation=reservation.id, rank=rank)
     return member.address

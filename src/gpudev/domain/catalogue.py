@@ -102,22 +102,23 @@ class GpuType:
         """Refuse a count that no single node of this type can give."""
         if gpu_count in self.counts_on_one_node:
             return gpu_count
-        choices = in_words(self.counts_on_one_node)
+        choices = self.counts_on_one_node
         if self.is_cpu_only:
-            raise Invalid(
-                f"{self.name} has no GPUs.",
-                hint=f"Ask for it with --gpus 0, or for GPUs with another --gpu-type than {self.name}.",
-                code="bad_gpu_count",
-            )
+            raise Invalid("type_has_no_gpus", gpu_type=self.name, code="bad_gpu_count")
         if gpu_count > self.gpus_per_node:
             raise Invalid(
-                f"{gpu_count} GPUs are more than a {self.name} node has ({self.gpus_per_node}).",
-                hint=f"Ask for {choices} with --gpus.",
+                "more_gpus_than_a_node_has",
+                gpu_count=gpu_count,
+                gpu_type=self.name,
+                gpus_per_node=self.gpus_per_node,
+                choices=choices,
                 code="too_many_gpus",
             )
         raise Invalid(
-            f"{self.name} GPUs are lent by {choices}, not {gpu_count}.",
-            hint=f"Ask for {choices} with --gpus.",
+            "gpu_count_not_offered",
+            gpu_type=self.name,
+            gpu_count=gpu_count,
+            choices=choices,
             code="bad_gpu_count",
         )
 
@@ -141,9 +142,7 @@ class Catalogue:
             return found
         near = difflib.get_close_matches(name.lower(), self.by_name, n=3, cutoff=0.4)
         raise Invalid(
-            f'There is no GPU type "{name}" here.',
-            hint=f"Try --gpu-type {in_words(near or self.by_name)}.",
-            code="unknown_gpu_type",
+            "unknown_gpu_type", name=name, choices=near or list(self.by_name), code="unknown_gpu_type"
         )
 
     def only(self, names: Iterable[str]) -> Catalogue:

@@ -144,37 +144,27 @@ def is_legal(before: DiskState, after: DiskState) -> bool:
 def move(disk: Disk, state: DiskState, **changes: object) -> Disk:
     """The disk in another state; a move that succeeds also ends the problem that kept it back."""
     if not is_legal(disk.state, state):
-        raise IllegalMove(f'Disk "{disk.name}" is {disk.state} and cannot become {state}.')
+        raise IllegalMove("disk_cannot_become", name=disk.name, before=disk.state, after=state)
     return replace(disk, **{"state": state, "problem": "", **changes})  # type: ignore[arg-type]  # by name
 
 
 def check_disk_name(name: str) -> str:
     if _NAME.fullmatch(name) is None or name.lower() == NO_DISK:
-        raise Invalid(
-            f'"{name[:60]}" is not a name for a disk.',
-            hint='Use 1 to 50 letters, digits, dashes and underscores; "none" means no disk.',
-            code="bad_disk_name",
-        )
+        raise Invalid("bad_disk_name", name=name[:60], code="bad_disk_name")
     return name
 
 
 def check_size(size_gb: int) -> int:
     if not MIN_SIZE_GB <= size_gb <= MAX_SIZE_GB:
         raise Invalid(
-            f"A disk of {size_gb} GB cannot be made.",
-            hint=f"Ask for {MIN_SIZE_GB} to {MAX_SIZE_GB} GB.",
-            code="bad_disk_size",
+            "bad_disk_size", size_gb=size_gb, least=MIN_SIZE_GB, most=MAX_SIZE_GB, code="bad_disk_size"
         )
     return size_gb
 
 
 def check_growth(disk: Disk, size_gb: int) -> int:
     if check_size(size_gb) <= disk.size_gb:
-        raise Invalid(
-            f'Disk "{disk.name}" has {disk.size_gb} GB and cannot be made smaller or the same.',
-            hint=f"Ask for more than {disk.size_gb} GB.",
-            code="bad_disk_size",
-        )
+        raise Invalid("disk_cannot_shrink", name=disk.name, size_gb=disk.size_gb, code="bad_disk_size")
     return size_gb
 
 

@@ -48,11 +48,7 @@ def read_reason(text: str) -> str:
     """One line that may be shown on terminals; its last full stop is ours."""
     reason = text.strip().rstrip(".")
     if _NOT_IN_A_LINE.search(reason) or len(reason) > MAX_REASON:
-        raise Invalid(
-            f"A reason is one line of at most {MAX_REASON} characters.",
-            hint='For example: --reason "its fans are replaced"',
-            code="bad_reason",
-        )
+        raise Invalid("bad_drain_reason", most=MAX_REASON, code="bad_reason")
     return reason
 
 
@@ -93,8 +89,10 @@ def check_stays(reservation: Reservation, drains: Iterable[Drain]) -> None:
     concerning = list_concerning(reservation, drains)
     if concerning:
         raise Conflict(
-            f"{_describe(concerning)} Reservation {reservation.id8} cannot be extended.",
-            hint="Reserve again, on another node: gpu-dev reserve",
+            "extension_on_leaving_nodes",
+            reservation=reservation.id,
+            nodes=[drain.node for drain in concerning],
+            reasons=list(dict.fromkeys(drain.reason for drain in concerning if drain.reason)),
             code="node_is_leaving",
         )
 

@@ -62,11 +62,7 @@ def check_duration(duration: timedelta) -> timedelta:
 
 
 def _bad_duration(hours: float) -> Invalid:
-    return Invalid(
-        f"{hours:g} hours is not a length that is lent.",
-        hint="Ask for 5 minutes to 24 hours, for example --hours 4 or --hours 0.5.",
-        code="bad_duration",
-    )
+    return Invalid("bad_duration", hours=hours, code="bad_duration")
 
 
 def room_is_free_at(reservation: Reservation, now: datetime, policy: TimePolicy) -> datetime:

@@ -6,7 +6,6 @@ reservation to the longest length there is, counted from its activation.
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -25,11 +24,7 @@ def extension_of(hours: float) -> timedelta:
     except (OverflowError, ValueError):
         length = timedelta.max if hours > 0 else timedelta()
     if length <= timedelta():
-        raise Invalid(
-            f"{hours:g} hours is not an extension.",
-            hint="Say by how many hours, for example 2 or 0.5.",
-            code="bad_extension",
-        )
+        raise Invalid("bad_extension", hours=hours, code="bad_extension")
     return length
 
 
@@ -55,9 +50,7 @@ def extend(
     left = find_allowance(reservation, policy, stays_until)
     if left is None or reservation.expires_at is None:
         raise Conflict(
-            f"Reservation {reservation.id8} is {reservation.status}; only an active one can be extended.",
-            hint="Yours are listed by: gpu-dev list",
-            code="not_active",
+            "not_active_to_extend", reservation=reservation.id, status=reservation.status, code="not_active"
         )
     if length > left and stays_until is not None and left != _find_longest(reservation, policy):
         raise _promised(reservation, left, stays_until)
@@ -89,33 +82,28 @@ def tell_how_to_extend(reservation: Reservation, hours: str = "HOURS") -> str:
     return f"gpu-dev edit {reservation.id8} --extend {hours}"
 
 
-def _as_typed(length: timedelta) -> str:
-    """`26`, `1.5`, `0.75`: hours as every client takes them, never more than there are."""
-    return f"{math.floor(length / timedelta(hours=1) * 100) / 100:g}"
-
-
 def _promised(reservation: Reservation, left: timedelta, stays_until: datetime) -> Conflict:
     return Conflict(
-        f"Reservation {reservation.id8} can be extended by {in_words(left)} at most: "
-        f"its GPUs are promised to somebody from {stays_until:%Y-%m-%d %H:%M} UTC on.",
-        hint=f"For example: {tell_how_to_extend(reservation, _as_typed(left))}"
-        if left >= _MINUTE
-        else "Reserve again, and see before when that would start: gpu-dev reserve --dry-run",
+        "extension_promised_to_others",
+        reservation=reservation.id,
+        left=left,
+        until=stays_until,
         code="promised_to_others",
     )
 
 
 def _too_long(reservation: Reservation, left: timedelta, policy: TimePolicy) -> Invalid:
-    most = in_words(policy.longest)
     if left < _MINUTE:
         return Invalid(
-            f"Reservation {reservation.id8} has its longest length of {most} already.",
-            hint="Reserve again when it ends: gpu-dev reserve",
+            "reservation_is_at_its_longest",
+            reservation=reservation.id,
+            longest=policy.longest,
             code="extension_too_long",
         )
     return Invalid(
-        f"Reservation {reservation.id8} can be extended by {in_words(left)} at most: "
-        f"{most} in all, counted from its start, is the longest.",
-        hint=f"For example: {tell_how_to_extend(reservation, _as_typed(left))}",
+        "extension_too_long",
+        reservation=reservation.id,
+        left=left,
+        longest=policy.longest,
         code="extension_too_long",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gpudev.domain.catalogue import GpuType, in_words
+from gpudev.domain.catalogue import GpuType
 from gpudev.domain.errors import Invalid
 
 MASTER_PORT = "MASTER_PORT"
@@ -17,11 +17,7 @@ GANG_ENVIRONMENT_NAMES = frozenset({"RANK", "WORLD_SIZE", "NODE_RANK", "MASTER_A
 def check_nodes(gpu_type: GpuType, gpu_count: int, *, distributed: bool) -> int:
     """How many nodes so many GPUs take; refuse a count that cannot be had, with those that can."""
     if gpu_type.max_nodes == 1 and distributed:
-        raise Invalid(
-            f"{gpu_type.name} reservations have one node.",
-            hint="Leave out --distributed, or choose a type with more nodes from: gpu-dev avail",
-            code="no_multinode",
-        )
+        raise Invalid("type_has_one_node", gpu_type=gpu_type.name, code="no_multinode")
     if gpu_type.max_nodes == 1 or (gpu_count <= gpu_type.gpus_per_node and not distributed):
         gpu_type.check_count(gpu_count)
         return 1
@@ -32,8 +28,11 @@ def check_nodes(gpu_type: GpuType, gpu_count: int, *, distributed: bool) -> int:
         raise _not_whole(gpu_type, gpu_count)
     if not distributed:
         raise Invalid(
-            f"{gpu_count} {gpu_type.name} GPUs are {nodes} whole nodes, and that was not asked for.",
-            hint=f"Add --distributed, or ask for at most {gpu_type.gpus_per_node} with --gpus.",
+            "distributed_not_said",
+            gpu_count=gpu_count,
+            gpu_type=gpu_type.name,
+            nodes=nodes,
+            gpus_per_node=gpu_type.gpus_per_node,
             code="distributed_not_said",
         )
     return nodes
@@ -43,9 +42,7 @@ def check_gang_environment(variables: Mapping[str, str]) -> None:
     """Refuse what would be set to something else on every member."""
     for name in sorted(GANG_ENVIRONMENT_NAMES & variables.keys()):
         raise Invalid(
-            f"The environment variable {name} is set by gpu-dev on the nodes of a gang and cannot be given.",
-            hint=f"Leave it out; only {MASTER_PORT} may be changed.",
-            code="reserved_env_var",
+            "reserved_env_name_in_a_gang", name=name, changeable=MASTER_PORT, code="reserved_env_var"
         )
 
 
@@ -65,21 +62,27 @@ def gang_environment(hosts: Sequence[str], rank: int, master_address: str) -> Ma
 
 def _too_many(gpu_type: GpuType, gpu_count: int) -> Invalid:
     return Invalid(
-        f"{gpu_count} GPUs are more than {gpu_type.max_nodes} {gpu_type.name} nodes have "
-        f"({gpu_type.max_nodes * gpu_type.gpus_per_node}).",
-        hint=f"Ask for {_choices(gpu_type)} with --gpus and --distributed.",
+        "more_gpus_than_the_nodes_have",
+        gpu_count=gpu_count,
+        gpu_type=gpu_type.name,
+        nodes=gpu_type.max_nodes,
+        most=gpu_type.max_nodes * gpu_type.gpus_per_node,
+        choices=_list_counts(gpu_type),
         code="too_many_gpus",
     )
 
 
 def _not_whole(gpu_type: GpuType, gpu_count: int) -> Invalid:
     return Invalid(
-        f"{gpu_count} {gpu_type.name} GPUs are not several whole nodes of {gpu_type.gpus_per_node}.",
-        hint=f"Ask for {_choices(gpu_type)} with --gpus and --distributed, "
-        f"or for {in_words(gpu_type.counts_on_one_node)} without.",
+        "gpus_are_not_whole_nodes",
+        gpu_count=gpu_count,
+        gpu_type=gpu_type.name,
+        gpus_per_node=gpu_type.gpus_per_node,
+        choices=_list_counts(gpu_type),
+        choices_on_one_node=gpu_type.counts_on_one_node,
         code="bad_gpu_count",
     )
 
 
-def _choices(gpu_type: GpuType) -> str:
-    return in_words(nodes * gpu_type.gpus_per_node for nodes in range(2, gpu_type.max_nodes + 1))
+def _list_counts(gpu_type: GpuType) -> tuple[int, ...]:
+    return tuple(nodes * gpu_type.gpus_per_node for nodes in range(2, gpu_type.max_nodes + 1))

@@ -14,9 +14,6 @@ from enum import StrEnum
 from gpudev.domain.errors import NotAllowed, ProofNeeded
 
 CHALLENGE_LIFE = timedelta(minutes=5)
-_PROVE_HINT = (
-    "Log in with gpu-dev 0.4 or newer: gpu-dev login --github-user NAME. Older ones work after that."
-)
 
 
 class Membership(StrEnum):
@@ -57,15 +54,12 @@ class GitHubPolicy:
     def check_binding(self, username: str, binding: Binding | None, now: datetime) -> Binding:
         """The binding, if it holds."""
         if binding is None:
-            raise ProofNeeded(
-                f"Which GitHub user {username} is has not been proved to this server yet.",
-                hint=_PROVE_HINT,
-                code="github_proof_needed",
-            )
+            raise ProofNeeded("github_proof_needed", username=username, code="github_proof_needed")
         if now >= binding.proved_at + self.proof_life:
             raise ProofNeeded(
-                f"That {username} is {binding.github_user} at GitHub was proved too long ago.",
-                hint=_PROVE_HINT,
+                "github_proof_expired",
+                username=username,
+                github_user=binding.github_user,
                 code="github_proof_expired",
             )
         return binding
@@ -75,14 +69,17 @@ class GitHubPolicy:
             _check_organisation(github_user, self.organisation, standing.organisation)
         if self.team and standing.team is not Membership.ACTIVE:
             raise NotAllowed(
-                f"The GitHub user {github_user} is not in the team {self.team} of {self.organisation}.",
-                hint=f"Ask a maintainer of the team {self.team} to add you.",
+                "github_not_in_team",
+                github_user=github_user,
+                team=self.team,
+                organisation=self.organisation,
                 code="github_not_in_team",
             )
         if self.repository and not standing.can_push:
             raise NotAllowed(
-                f"The GitHub user {github_user} may not push to {self.repository}.",
-                hint=f"Ask an owner of {self.repository} for the right to push.",
+                "github_no_push_access",
+                github_user=github_user,
+                repository=self.repository,
                 code="github_no_push_access",
             )
 
@@ -90,14 +87,16 @@ class GitHubPolicy:
 def _check_organisation(github_user: str, organisation: str, membership: Membership) -> None:
     if membership is Membership.PENDING:
         raise NotAllowed(
-            f"The GitHub user {github_user} is invited to {organisation} and has not accepted yet.",
-            hint=f"Accept the invitation at https://github.com/orgs/{organisation}/invitation",
+            "github_invitation_open",
+            github_user=github_user,
+            organisation=organisation,
             code="github_invitation_open",
         )
     if membership is not Membership.ACTIVE:
         raise NotAllowed(
-            f"The GitHub user {github_user} is not a member of {organisation}.",
-            hint=f"Ask an owner of {organisation} to invite you.",
+            "github_not_a_member",
+            github_user=github_user,
+            organisation=organisation,
             code="github_not_a_member",
         )
 

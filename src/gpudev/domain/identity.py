@@ -49,16 +49,10 @@ class AccessPolicy:
     def check(self, identity: Identity) -> None:
         if identity.account not in self.accounts:
             raise NotAllowed(
-                f"{identity.arn} is of AWS account {identity.account}, which may not log in here.",
-                hint="Log in with a profile of an account that may; see: aws sts get-caller-identity",
-                code="account_not_allowed",
+                "account_not_allowed", arn=identity.arn, account=identity.account, code="account_not_allowed"
             )
         if not self._has_role(identity):
-            raise NotAllowed(
-                f"{identity.arn} does not have the role {self.role}.",
-                hint=f"Log in with a profile that has the role {self.role}.",
-                code="role_not_allowed",
-            )
+            raise NotAllowed("role_not_allowed", arn=identity.arn, role=self.role, code="role_not_allowed")
 
     def _has_role(self, identity: Identity) -> bool:
         """Identity Center calls the roles that it makes `AWSReservedSSO_<permission set>_<16 hex digits>`."""
@@ -70,7 +64,7 @@ def read_arn(arn: str) -> Identity:
     """What an ARN says: `arn:aws:sts::123456789012:assumed-role/SomeRole/ada`."""
     parts = arn.split(":", _ARN_PARTS - 1)
     if len(parts) != _ARN_PARTS or parts[0] != "arn":
-        raise Defect(f'AWS gave "{arn}" as an identity, which is no ARN.')
+        raise Defect("identity_is_no_arn", text=arn)
     account, (kind, *segments) = parts[4], parts[5].split("/")
     return Identity(arn, account, _role_in(kind, segments), segments[-1] if segments else kind)
 
@@ -89,12 +83,7 @@ def read_admin(text: str) -> str:
         return text
     if _ARN_OF_A_PERSON.fullmatch(text):
         return read_arn(text).text
-    raise Invalid(
-        f'"{text}" in GPU_DEV_ADMINS names no identity: a username may belong to whoever logs in first.',
-        hint="Name the ARN that gpu-dev whoami shows that person, "
-        f"arn:aws:sts::ACCOUNT:assumed-role/ROLE/NAME; for an account of this machine, local:{text}",
-        code="bad_admin",
-    )
+    raise Invalid("bad_admin", text=text, code="bad_admin")
 
 
 def _role_in(kind: str, segments: list[str]) -> str:

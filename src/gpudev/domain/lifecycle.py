@@ -31,5 +31,5 @@ def is_legal(before: Status, after: Status) -> bool:
 
 def check_move(before: Status, after: Status) -> Status:
     if not is_legal(before, after):
-        raise IllegalMove(f"A reservation that is {before} cannot become {after}.")
+        raise IllegalMove("reservation_cannot_become", before=before, after=after)
     return after

@@ -80,23 +80,11 @@ def find_id_range(text: str) -> tuple[ReservationId, ReservationId] | None:
 def check_reservation_name(name: str) -> str:
     """Refuse what is not a name, and what would read as an id; `a100-7f3a91c2` does not."""
     if _NAME.fullmatch(name) is None:
-        raise Invalid(
-            f'"{name}" is not a reservation name.',
-            hint="Use 1 to 40 lower-case letters, digits and dashes, for example --name my-run.",
-            code="bad_name",
-        )
+        raise Invalid("bad_reservation_name", name=name, code="bad_name")
     if name in RESERVED_NAMES:
-        raise Invalid(
-            f'The name "{name}" is reserved.',
-            hint="Choose another one, for example --name my-run.",
-            code="bad_name",
-        )
+        raise Invalid("reserved_reservation_name", name=name, code="bad_name")
     if _could_be_an_id(name):
-        raise Invalid(
-            f'The name "{name}" could be taken for a reservation id.',
-            hint="Add a letter beyond f, for example --name my-run.",
-            code="bad_name",
-        )
+        raise Invalid("reservation_name_like_an_id", name=name, code="bad_name")
     return name
 
 
@@ -120,43 +108,27 @@ def parse_reservation_id(text: str) -> ReservationId:
     """The canonical form of a UUID that a client made."""
     lowered = text.lower()
     if _ID.fullmatch(lowered) is None:
-        raise Invalid(
-            f'"{text[:40]}" is not a reservation id.',
-            hint="Send a UUID, or none: then the server makes one.",
-            code="bad_reservation_id",
-        )
+        raise Invalid("bad_reservation_id", text=text[:40], code="bad_reservation_id")
     return ReservationId(lowered)
 
 
 def check_github_user(name: str) -> str:
     """The name in lower case: GitHub does not tell cases apart."""
     if _GITHUB_USER.fullmatch(name) is None:
-        raise Invalid(
-            f'"{name[:60]}" is not the name of a GitHub user.',
-            hint="Give the name as it is in github.com/NAME.",
-            code="bad_github_user",
-        )
+        raise Invalid("bad_github_user", name=name[:60], code="bad_github_user")
     return name.lower()
 
 
 def check_client_version(version: str) -> str:
     if _CLIENT_VERSION.fullmatch(version) is None:
-        raise Invalid(
-            "The client's version has other characters than a version has.",
-            hint="Use up to 64 letters, digits, dots, dashes, underscores and plus signs, or leave it out.",
-            code="bad_client_version",
-        )
+        raise Invalid("bad_client_version", code="bad_client_version")
     return version
 
 
 def check_image(name: str) -> str:
     """Refuse what no registry could have under that name; empty is no image of one's own."""
     if name and (len(name) > MAX_IMAGE_LENGTH or _IMAGE.fullmatch(name) is None):
-        raise Invalid(
-            f'"{name[:60]}" is not the name of an image.',
-            hint="Write it as for docker pull, for example pytorch/pytorch:2.8.0-cuda12.9-cudnn9-devel.",
-            code="bad_image",
-        )
+        raise Invalid("bad_image", name=name[:60], code="bad_image")
     return name
 
 
@@ -164,33 +136,17 @@ def check_environment(variables: Mapping[str, str]) -> Mapping[str, str]:
     for name, value in variables.items():
         check_environment_name(name)
         if not _is_storable(value):
-            raise Invalid(
-                f"The value of the environment variable {name} is not text.",
-                hint="It may have no zero byte and no half of a surrogate pair; binary data can be base64.",
-                code="bad_env_var",
-            )
+            raise Invalid("env_value_is_not_text", name=name, code="bad_env_var")
     if sum(len(name) + len(value) for name, value in variables.items()) > MAX_ENVIRONMENT:
-        raise Invalid(
-            "The environment variables are too long.",
-            hint=f"All of them together may have {MAX_ENVIRONMENT} characters; put long ones into a file.",
-            code="bad_env_var",
-        )
+        raise Invalid("env_too_long", most=MAX_ENVIRONMENT, code="bad_env_var")
     return variables
 
 
 def check_environment_name(name: str) -> str:
     if _ENVIRONMENT_NAME.fullmatch(name) is None:
-        raise Invalid(
-            f'"{name}" is not a name for an environment variable.',
-            hint="Use letters, digits and underscores, not starting with a digit.",
-            code="bad_env_var",
-        )
+        raise Invalid("bad_env_name", name=name, code="bad_env_var")
     if name in RESERVED_ENVIRONMENT_NAMES or name.startswith(RESERVED_ENVIRONMENT_PREFIXES):
-        raise Invalid(
-            f"The environment variable {name} is set by gpu-dev and cannot be given.",
-            hint="NVIDIA_*, GPU_DEV_* and CUDA_VISIBLE_DEVICES are reserved; leave it out.",
-            code="reserved_env_var",
-        )
+        raise Invalid("reserved_env_name", name=name, code="reserved_env_var")
     return name
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from gpudev.domain.catalogue import in_words
 from gpudev.domain.errors import Invalid
 
 Labels = Mapping[str, str]
@@ -12,16 +11,16 @@ Labels = Mapping[str, str]
 
 def check_labels(asked: Labels, offered: Mapping[str, Iterable[str]]) -> dict[str, str]:
     for name, value in asked.items():
-        choices = in_words(_list_choices({name: offered[name]} if name in offered else offered))
-        hint = f"Choose from {choices}." if offered else "Leave out --node-label."
         if name not in offered:
             raise Invalid(
-                f'Nodes cannot be chosen by the label "{name}" here.', hint=hint, code="unknown_node_label"
+                "unknown_node_label", name=name, choices=_list_choices(offered), code="unknown_node_label"
             )
         if value not in offered[name]:
             raise Invalid(
-                f'The label "{name}" is not "{value}" on any node that can be asked for.',
-                hint=hint,
+                "unknown_node_label_value",
+                name=name,
+                value=value,
+                choices=_list_choices({name: offered[name]}),
                 code="unknown_node_label",
             )
     return dict(asked)

@@ -82,11 +82,7 @@ def _split_address(url: str) -> tuple[str, str]:
     """Scheme, and host with its port."""
     found = _ADDRESS.fullmatch(url) if len(url) <= _LONGEST_ADDRESS else None
     if found is None:
-        raise Invalid(
-            "This is not an address that notifications can be sent to.",
-            hint=f"Use ASCII without spaces, with other characters as %XX, at most {_LONGEST_ADDRESS} long.",
-            code="bad_address",
-        )
+        raise Invalid("bad_notification_address", longest=_LONGEST_ADDRESS, code="bad_address")
     return found[1].lower(), found[2]
 
 
@@ -97,12 +93,9 @@ def check_address(url: str, allowed: Collection[str]) -> None:
     """
     scheme, host = _split_address(url)
     if host.lower() not in allowed:
-        choices = ", ".join(sorted(allowed)) or "none"
         raise Invalid(
-            f'Notifications may not be sent to "{host}".',
-            hint=f"Hosts that the operator allows: {choices}.",
-            code="host_not_allowed",
+            "notification_host_not_allowed", host=host, allowed=sorted(allowed), code="host_not_allowed"
         )
     is_here = host.partition(":")[0] in {"127.0.0.1", "localhost"}
     if scheme != "https" and not (scheme == "http" and is_here):
-        raise Invalid("The address must begin with https://.", code="bad_address")
+        raise Invalid("notification_address_without_tls", code="bad_address")

@@ -29,9 +29,9 @@ class ExpiredSoftDelete:
 
     def __post_init__(self) -> None:
         if self.disk.state is not DiskState.PURGING:
-            raise Defect(f'Disk "{self.disk.name}" is {self.disk.state}: nothing of it may be destroyed.')
+            raise Defect("disk_may_not_be_destroyed", name=self.disk.name, state=self.disk.state)
         if self.disk.delete_date is None or self.now < self.disk.delete_date:
-            raise Defect(f'Disk "{self.disk.name}" was not deleted, or its time is not over.')
+            raise Defect("disk_not_due_for_purge", name=self.disk.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Replaced:
 
     def __post_init__(self) -> None:
         if not self._is_true():
-            raise Defect(f"Volume {self.old_volume_id} is not known to be replaced: it stays.")
+            raise Defect("volume_not_replaced", volume=self.old_volume_id)
 
     def _is_true(self) -> bool:
         """The row names another volume, which is ready and was made of the last snapshot of this one."""
@@ -70,7 +70,7 @@ class Superseded:
 
     def __post_init__(self) -> None:
         if not is_superseded(self.snapshot_id, self.holdings, self.now):
-            raise Defect(f"Snapshot {self.snapshot_id} is among those that are kept.")
+            raise Defect("snapshot_is_kept", snapshot=self.snapshot_id)
 
 
 VolumeProof = Replaced | ExpiredSoftDelete

@@ -21,9 +21,7 @@ def parse_quantity(text: str) -> Fraction:
     """The exact number that a quantity means."""
     found = _QUANTITY.fullmatch(text)
     if found is None:
-        raise Invalid(
-            f'"{text}" is not a quantity.', hint="Write it as 10m, 0.5, 64Mi or 2Gi.", code="bad_quantity"
-        )
+        raise Invalid("bad_quantity", text=text, code="bad_quantity")
     number, suffix = found.groups(default="")
     return Fraction(number) * _FACTORS[suffix]
 

@@ -147,17 +147,13 @@ def check_quota(asked: Asked, quota: Quota, use: Use) -> None:
 
 def _check_gpus(asked: Asked, quota: Quota) -> None:
     if quota.gpus is not None and asked.slots > quota.gpus:
-        raise QuotaExceeded(
-            f"{asked.slots} {asked.gpu_type} GPUs are more than your quota of {quota.gpus} at once.",
-            hint=f"Ask for {quota.gpus} at most with --gpus." if quota.gpus else "Choose another --gpu-type.",
-        )
+        raise QuotaExceeded("gpus_over_quota", gpus=asked.slots, gpu_type=asked.gpu_type, limit=quota.gpus)
 
 
 def _check_waiting(asked: Asked, quota: Quota, use: Use) -> None:
     if quota.waiting is not None and use.waiting >= quota.waiting:
         raise QuotaExceeded(
-            f"{use.waiting} of your requests wait for {asked.gpu_type} GPUs; your quota is {quota.waiting}.",
-            hint="Cancel one that you do not need any more, or wait until one starts: gpu-dev list",
+            "waiting_over_quota", waiting=use.waiting, gpu_type=asked.gpu_type, limit=quota.waiting
         )
 
 
@@ -165,10 +161,12 @@ def _check_reserved(asked: Asked, quota: Quota, use: Use) -> None:
     limit, used = quota.reserved_gpu_hours, use.reserved_gpu_hours
     if limit is not None and used + asked.gpu_hours > limit:
         raise QuotaExceeded(
-            f"{asked.gpu_hours:.1f} GPU-hours of {asked.gpu_type} are more than you have left: {used:.1f} of "
-            f"your {limit:g} are reserved now.",
-            hint=_hint_hours(asked, limit - used)
-            or "Cancel one that you do not need any more, or wait until one ends: gpu-dev list",
+            "reserved_gpu_hours_over_quota",
+            gpu_hours=asked.gpu_hours,
+            gpu_type=asked.gpu_type,
+            used=used,
+            limit=limit,
+            most_hours=_find_most_hours(asked, limit - used),
         )
 
 
@@ -176,13 +174,17 @@ def _check_period(asked: Asked, quota: Quota, use: Use) -> None:
     limit, used = quota.gpu_hours, use.gpu_hours
     if limit is not None and used + asked.gpu_hours > limit:
         raise QuotaExceeded(
-            f"{asked.gpu_hours:.1f} GPU-hours of {asked.gpu_type} are more than you have left: {used:.1f} of "
-            f"your {limit:g} in {quota.period / _DAY:g} days are used or reserved.",
-            hint=_hint_hours(asked, limit - used) or "Wait until older ones are over the period.",
+            "gpu_hours_over_quota",
+            gpu_hours=asked.gpu_hours,
+            gpu_type=asked.gpu_type,
+            used=used,
+            limit=limit,
+            days=quota.period / _DAY,
+            most_hours=_find_most_hours(asked, limit - used),
         )
 
 
-def _hint_hours(asked: Asked, left: float) -> str:
-    """Empty where less is left than the shortest reservation needs."""
+def _find_most_hours(asked: Asked, left: float) -> float | None:
+    """How long so many GPUs can be had; None where less is left than the shortest reservation needs."""
     hours = left / asked.slots
-    return f"Ask for {hours:.1f} hours at most with --hours." if hours >= _SHORTEST_HOURS else ""
+    return hours if hours >= _SHORTEST_HOURS else None

@@ -116,10 +116,10 @@ class SshProxy:
         match = _PATH.fullmatch(parts.path)
         rank = parse_qs(parts.query).get("node", ["0"])[0]
         if match is None or not _RANK.fullmatch(rank):
-            raise NotFound("The SSH proxy knows /v1/jobs/{id}/ssh?node=N alone.")
+            raise NotFound("no_such_tunnel_path")
         scheme, _, key = request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not key:
-            raise Unauthenticated("A tunnel needs an API key.", hint="Use: gpu-dev ssh-proxy ID")
+            raise Unauthenticated("tunnel_needs_a_key")
         peer = tunnel.remote_address[0] if tunnel.remote_address else None
         address = find_address(peer, request.headers.get("X-Forwarded-For"), self._trusted)
         visitor = await self._connect.admit.meet(key, address)
@@ -130,10 +130,7 @@ class SshProxy:
     def _check_room(self, user_id: UserId) -> None:
         counts = Counter(tunnel.destination.caller.user_id for tunnel in self._open if tunnel.destination)
         if counts[user_id] >= self._limits.tunnels_per_user:
-            raise QuotaExceeded(
-                f"You have {self._limits.tunnels_per_user} connections open, and may not have more.",
-                hint="Close one of them first.",
-            )
+            raise QuotaExceeded("too_many_connections", most=self._limits.tunnels_per_user)
 
     async def _serve_tunnel(self, connection: ServerConnection) -> None:
         tunnel = cast("Tunnel", connection)

@@ -6,16 +6,20 @@ A template is a `str.format` text, or for the few sentences that need a decision
     {end:time}           2030-01-07 14:00 UTC, in the zone of the reader
     {end:second}         2030-01-07 14:00:05 UTC
     {end:clock}          14:00 UTC
+    {start:instant}      2030-01-07T14:00Z, as commands take it, in any zone of the reader
     {length:duration}    1 hour 30 minutes
+    {length:hours}       1.5, rounded down
     {nodes:count node}   1 node, 2 nodes
+    {counts:or}          1, 2 or 4
     {id:short}           the first 8 characters of an id
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from string import Formatter
 from typing import Any
 
@@ -52,10 +56,8 @@ class Values:
         """A value as the template writes it."""
         if (pattern := _TIMES.get(spec)) is not None:
             return datetime.fromisoformat(value).astimezone(self._zone).strftime(pattern)
-        if spec == "duration":
-            return format_duration(timedelta(seconds=value))
-        if spec == "short":
-            return str(value)[:_SHORT]
+        if (write := _FORMS.get(spec)) is not None:
+            return write(value)
         if spec.startswith("count "):
             return format_count(value, spec.removeprefix("count "))
         return self._show_plain(value, spec)
@@ -93,3 +95,27 @@ def format_duration(length: timedelta) -> str:
     hours, minutes = divmod(length // timedelta(minutes=1), 60)
     parts = [format_count(count, unit) for count, unit in ((hours, "hour"), (minutes, "minute")) if count]
     return " ".join(parts) or "less than a minute"
+
+
+def format_choices(choices: Iterable[object]) -> str:
+    """`1, 2 or 4`."""
+    *most, last = [str(choice) for choice in choices] or ["nothing"]
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+def _format_hours(seconds: float) -> str:
+    """`26`, `1.5`, `0.75`: hours as commands take them, never more than there are."""
+    return f"{math.floor(seconds / 36) / 100:g}"
+
+
+def _format_instant(value: str) -> str:
+    return f"{datetime.fromisoformat(value).astimezone(UTC):%Y-%m-%dT%H:%MZ}"
+
+
+_FORMS: Mapping[str, Callable[[Any], str]] = {
+    "duration": lambda seconds: format_duration(timedelta(seconds=seconds)),
+    "hours": _format_hours,
+    "instant": _format_instant,
+    "or": format_choices,
+    "short": lambda value: str(value)[:_SHORT],
+}

@@ -28,6 +28,8 @@ def test_codes_are_unique() -> None:
 
 
 def test_error_carries_message_hint_and_code() -> None:
-    error = Rejected("No.", hint="Ask again.", code="special")
-    assert (str(error), error.message, error.hint, error.code) == ("No.", "No.", "Ask again.", "special")
-    assert Rejected("No.").code == "rejected"
+    error = Rejected("disk_is_deleted", name="scratch", code="special")
+    message = 'Disk "scratch" is deleted.'
+    assert (str(error), error.message) == (message, message)
+    assert (error.hint, error.code) == ("Have it back with: gpu-dev disk restore scratch", "special")
+    assert Rejected("words", words="No.").code == "rejected"

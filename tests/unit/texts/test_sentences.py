@@ -30,6 +30,12 @@ def write(template: str, zone: str = "UTC", **data: object) -> str:
         ("At {end:clock}.", {"end": AT}, "At 14:00 UTC."),
         ("For {length:duration}.", {"length": timedelta(minutes=90)}, "For 1 hour 30 minutes."),
         ("For {length:duration}.", {"length": timedelta(seconds=59)}, "For less than a minute."),
+        ("--hours {length:hours}", {"length": timedelta(hours=26)}, "--hours 26"),
+        ("--hours {length:hours}", {"length": timedelta(minutes=59, seconds=59)}, "--hours 0.99"),
+        ("--at {start:instant}", {"start": AT}, "--at 2030-01-07T14:00Z"),
+        ("Choose {counts:or}.", {"counts": (1, 2, 4)}, "Choose 1, 2 or 4."),
+        ("Choose {counts:or}.", {"counts": (8,)}, "Choose 8."),
+        ("Choose {counts:or}.", {"counts": ()}, "Choose nothing."),
         ("{n:count node}.", {"n": 1}, "1 node."),
         ("{n:count node}.", {"n": 0}, "0 nodes."),
         ("{id:short}.", {"id": "0123456789"}, "01234567."),
@@ -44,6 +50,10 @@ def test_template_is_filled(template: str, data: dict[str, object], sentence: st
 
 def test_time_is_shown_in_the_zone_of_the_reader_with_its_name() -> None:
     assert write("Until {end:time}.", "Europe/Berlin", end=AT) == "Until 2030-01-07 15:00 CET."
+
+
+def test_time_to_type_is_in_utc_whoever_reads_it() -> None:
+    assert write("--at {end:instant}", "Europe/Berlin", end=AT) == "--at 2030-01-07T14:00Z"
 
 
 def test_fact_survives_json_unchanged() -> None:

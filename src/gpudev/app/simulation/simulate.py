@@ -33,15 +33,11 @@ class Scene:
 def simulate(scene: Scene, trace: Trace) -> tuple[Findings, ...]:
     """What came of it with the plan, and with nothing but an order."""
     if not trace:
-        raise Invalid(
-            "Nobody asked for anything in that time.", hint="Choose other weeks.", code="empty_trace"
-        )
+        raise Invalid("trace_is_empty", code="empty_trace")
     fitting = tuple(one for one in trace if one.gpus <= scene.gpus_per_node and one.nodes <= scene.nodes)
     if not fitting:
         raise Invalid(
-            f"No request fits {scene.nodes} nodes of {scene.gpus_per_node} GPUs.",
-            hint="Choose larger ones with --nodes and --gpus-per-node.",
-            code="empty_trace",
+            "no_request_fits", nodes=scene.nodes, gpus_per_node=scene.gpus_per_node, code="empty_trace"
         )
     users = frozenset(one.user for one in fitting)
     queues: dict[str, Queue] = {

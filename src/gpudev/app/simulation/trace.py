@@ -14,6 +14,7 @@ from typing import Any
 
 from gpudev.domain.demand import Submission
 from gpudev.domain.errors import Invalid
+from gpudev.texts.fact import Fact, fact
 
 _HOUR = timedelta(hours=1)
 _KEYS = ("at", "user", "gpus", "hours", "nodes", "used_hours", "extends_hours", "gives_up_hours")
@@ -37,20 +38,24 @@ def write_trace(path: Path, trace: Iterable[Submission]) -> None:
 def _read_line(path: Path, number: int, line: str) -> Submission:
     try:
         return _submission_from(json.loads(line))
+    except Invalid as error:
+        raise _bad_line(path, number, error.fact) from error
     except (ValueError, KeyError, TypeError) as error:
-        raise Invalid(
-            f"{path}, line {number}: this is not a request: {error}.",
-            hint=f"Allowed: an object with at, user, gpus and hours; also {', '.join(_KEYS[4:])}.",
-            code="bad_trace",
-        ) from error
+        raise _bad_line(path, number, fact("words", words=str(error))) from error
+
+
+def _bad_line(path: Path, number: int, cause: Fact) -> Invalid:
+    return Invalid(
+        "bad_trace_line", path=str(path), line=number, cause=cause, optional=_KEYS[4:], code="bad_trace"
+    )
 
 
 def _submission_from(value: Mapping[str, Any]) -> Submission:
     if unknown := sorted(set(value) - set(_KEYS)):
-        raise ValueError(f'"{unknown[0]}" is not known')
+        raise Invalid("trace_field_unknown", name=unknown[0])
     at = datetime.fromisoformat(value["at"])
     if at.tzinfo is None:
-        raise ValueError("`at` has no offset from UTC")
+        raise Invalid("trace_time_without_offset")
     found = Submission(
         at=at,
         user=str(value["user"]),
@@ -62,7 +67,7 @@ def _submission_from(value: Mapping[str, Any]) -> Submission:
         gives_up=_hours(value.get("gives_up_hours")),
     )
     if found.gpus < 1 or found.nodes < 1 or found.length <= timedelta():
-        raise ValueError("gpus, nodes and hours must be more than 0")
+        raise Invalid("trace_of_nothing")
     return found
 
 

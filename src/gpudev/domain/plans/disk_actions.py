@@ -60,7 +60,7 @@ class DeleteVolume:
             case other:
                 assert_never(other)
         if not is_covered:
-            raise Defect(f"The proof is not about volume {self.volume_id}: it stays.")
+            raise Defect("proof_of_another_volume", volume=self.volume_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class DeleteSnapshot:
             case other:
                 assert_never(other)
         if not is_covered:
-            raise Defect(f"The proof is not about snapshot {self.snapshot_id}: it stays.")
+            raise Defect("proof_of_another_snapshot", snapshot=self.snapshot_id)
 
 
 @dataclass(frozen=True, slots=True)

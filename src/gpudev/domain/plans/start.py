@@ -8,6 +8,7 @@ from typing import assert_never
 
 from gpudev.domain import expiry
 from gpudev.domain.disk import Disk
+from gpudev.domain.errors import Defect
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.plans.actions import (
     CreateServer,
@@ -176,5 +177,5 @@ def _home_of(disk: Disk | None) -> HomeVolume | None:
     if disk is None:
         return None
     if disk.volume_id is None:
-        raise ValueError("A disk that is ready has a volume.")
+        raise Defect("ready_disk_without_volume", name=disk.name)
     return HomeVolume(disk.volume_id, disk.name, disk.size_gb, disk.zone)

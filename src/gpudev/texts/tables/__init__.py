@@ -6,24 +6,34 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from gpudev.texts.tables import (
+    administration,
     aws,
     cluster,
     database,
+    disks,
     github,
+    identity,
     plain,
     reasons,
+    requests,
+    reservations,
     storage,
     webhook,
 )
 from gpudev.texts.template import Text
 
 _TABLES = (
+    administration.TEXTS,
     aws.TEXTS,
     cluster.TEXTS,
     database.TEXTS,
+    disks.TEXTS,
     github.TEXTS,
+    identity.TEXTS,
     plain.TEXTS,
     reasons.TEXTS,
+    requests.TEXTS,
+    reservations.TEXTS,
     storage.TEXTS,
     webhook.TEXTS,
 )

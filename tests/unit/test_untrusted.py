@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from gpudev.adapters.kubernetes.listing import read_listing
 from gpudev.adapters.kubernetes.observe import read_event
 from gpudev.adapters.kubernetes.running import read_exit_code
-from gpudev.adapters.kubernetes.standing import describe_last_end
+from gpudev.adapters.kubernetes.standing import find_last_end
 from gpudev.adapters.kubernetes.usage import CpuTime, Gpus, read_look, tell_usage
 from gpudev.adapters.local.processes.identity import read_status
 from gpudev.adapters.local.usage import count_in_table, read_declared
@@ -21,6 +22,8 @@ from gpudev.domain.errors import ClusterUnavailable, Invalid
 from gpudev.domain.idle import IdlePolicy, judge
 from gpudev.domain.notification import check_address
 from gpudev.domain.untrusted import make_printable
+from gpudev.texts.fact import Fact
+from gpudev.texts.sentences import say
 from tests.support.reservations import NOON
 
 LARGEST_REAL = 3e38
@@ -36,6 +39,12 @@ def check_text(text: str) -> None:
     """It can be stored and shown."""
     assert "\0" not in text
     text.encode()
+
+
+def check_fact(told: Fact | None) -> None:
+    if told is not None:
+        check_text(say(told))
+        check_text(json.dumps(told.as_json(), ensure_ascii=False))
 
 
 def look(said: bytes) -> None:
@@ -69,13 +78,13 @@ def declared(said: bytes) -> None:
 
 def event(said: bytes) -> None:
     for reason in ("Pulling", "Unhealthy", "Failed", decode(said)):
-        check_text(read_event({"reason": reason, "message": decode(said)}).words)
+        check_fact(read_event({"reason": reason, "message": decode(said)}).told)
 
 
 def last_end(said: bytes) -> None:
     ended = {"exitCode": 1, "reason": "Error", "message": decode(said)}
     container = {"name": "devserver", "lastState": {"terminated": ended}, "state": {"terminated": ended}}
-    check_text(describe_last_end({"spec": {}, "status": {"containerStatuses": [container]}}))
+    check_fact(find_last_end({"spec": {}, "status": {"containerStatuses": [container]}}))
 
 
 def exit_code(said: bytes) -> None:

@@ -9,8 +9,10 @@ import pytest
 
 from gpudev.adapters.kubernetes.facts import Standing
 from gpudev.adapters.kubernetes.labels import Json
-from gpudev.adapters.kubernetes.standing import describe_last_end, find_oom, standing_of
+from gpudev.adapters.kubernetes.standing import find_last_end, find_oom, standing_of
 from gpudev.domain.server import Cause, ServerPhase
+from gpudev.texts.fact import Fact
+from gpudev.texts.sentences import say
 from tests.support.kubernetes_values import NOON, at, make_own_pod, running, unschedulable, waiting
 
 IMAGE = "registry.example/dev:1"
@@ -19,6 +21,10 @@ PULL = 'failed to pull and unpack image "registry.example/dev:1": '
 
 def stands(status: Json, *, bound: bool = True, seconds: float = 0) -> Standing:
     return standing_of(make_own_pod(status, bound=bound)).at(NOON + timedelta(seconds=seconds))
+
+
+def words_of(told: Fact | None) -> str:
+    return say(told) if told is not None else ""
 
 
 def ended(reason: str, message: str = "") -> Json:
@@ -118,7 +124,7 @@ def crashed(**terminated: Any) -> Json:
 def test_a_pod_on_its_node(status: Json, phase: ServerPhase, cause: Cause | None, words: str) -> None:
     standing = stands(status)
     assert (standing.phase, standing.cause) == (phase, cause)
-    assert words in standing.detail
+    assert words in words_of(standing.detail)
     assert bool(standing.detail) == bool(words)
 
 
@@ -138,7 +144,7 @@ def test_what_stays_as_it_is_comes_to_mean_something_else(
 ) -> None:
     standing = stands(status, bound=bound, seconds=seconds)
     assert standing.phase is phase
-    assert words in standing.detail
+    assert words in words_of(standing.detail)
 
 
 def test_the_time_of_the_next_change_is_known() -> None:
@@ -155,10 +161,10 @@ def test_a_pod_on_its_way_out_is_stopping_whatever_else_it_is() -> None:
 
 def test_a_container_that_was_started_again_has_a_last_end() -> None:
     last = {"terminated": {"exitCode": 137, "reason": "OOMKilled", "finishedAt": at()}}
-    words = describe_last_end(make_own_pod(running(1, lastState=last)))
+    words = words_of(find_last_end(make_own_pod(running(1, lastState=last))))
     assert "more memory than its share" in words
     assert "at 12:00 UTC" in words
-    assert describe_last_end(make_own_pod(running())) == ""
+    assert find_last_end(make_own_pod(running())) is None
 
 
 @pytest.mark.parametrize(

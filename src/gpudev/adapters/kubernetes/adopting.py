@@ -21,10 +21,11 @@ async def create_or_adopt(
     if known is None:
         raise still_going(name)
     if owner_of(known) != reservation_id:
-        owner = f"belongs to reservation {owner_of(known)}" if owner_of(known) else "is not ours"
-        raise Defect(f"The {kind.plural} entry {name} {owner}, not to {reservation_id}.")
+        raise Defect(
+            "cluster_object_of_another", kind=kind.plural, name=name, owner=owner_of(known), id=reservation_id
+        )
     return known
 
 
 def still_going(name: str) -> ClusterUnavailable:
-    return ClusterUnavailable(f"{name} is on its way out; it is made again when it is gone.")
+    return ClusterUnavailable("cluster_object_going", name=name)

@@ -25,6 +25,7 @@ from gpudev.adapters.kubernetes.direct_transport import DirectTransport
 from gpudev.adapters.kubernetes.labels import FIELD_MANAGER, Json
 from gpudev.adapters.kubernetes.running import Place, Ran, run_program
 from gpudev.domain.errors import ClusterUnavailable, Defect, Invalid
+from gpudev.texts.fact import Fact, fact
 
 _TRIES = 4
 _FIRST_PAUSE = 0.1
@@ -50,7 +51,11 @@ class AlreadyExists(Exception):
 
 
 class Refused(Exception):
-    """The API understood and will not do it, now or ever; its words."""
+    """The API understood and will not do it, now or ever; why, in its own words where it has any."""
+
+    def __init__(self, why: str | Fact) -> None:
+        super().__init__(why)
+        self.why = why
 
 
 class Expired(Exception):
@@ -160,14 +165,14 @@ class KubernetesClient:
                 if answer.is_error:
                     await answer.aread()
                     if answer.status_code == _BAD_REQUEST:
-                        raise Refused(_message_of(answer))
+                        raise Refused(_reason_of(answer))
                     _check(answer)
                 yield answer
         except httpx2.ReadTimeout as error:
             # Not even a bookmark: whoever answered may not know of the version that we have heard of.
-            raise Expired("nothing was heard for too long") from error
+            raise Expired from error
         except httpx2.TransportError as error:
-            raise _unavailable(str(error) or type(error).__name__) from error
+            raise _unavailable(_failure_of(error)) from error
 
     async def _send(
         self,
@@ -178,7 +183,7 @@ class KubernetesClient:
         content_type: str = "application/json",
     ) -> httpx2.Response:
         """The answer, also one that refuses; only a cluster that does not answer is an error here."""
-        reason = ""
+        why: str | Fact = ""
         for tries in range(_TRIES):
             if tries:
                 await asyncio.sleep(_pause_after(tries))
@@ -191,19 +196,19 @@ class KubernetesClient:
                     headers={"Content-Type": content_type},
                 )
             except httpx2.TransportError as error:
-                reason = str(error) or type(error).__name__
+                why = _failure_of(error)
                 continue
             if answer.status_code not in _UNAVAILABLE:
                 return answer
-            reason = _message_of(answer)
-        raise _unavailable(reason)
+            why = _reason_of(answer)
+        raise _unavailable(why)
 
 
 @asynccontextmanager
 async def connect(kubeconfig: str) -> AsyncIterator[KubernetesClient]:
     config = read_kubeconfig(kubeconfig)
     if config.user is None:
-        raise _bad_kubeconfig("names no user.")
+        raise Invalid("kubeconfig_without_user", code="bad_kubeconfig")
     context = verify_cluster(config.cluster, config.user, config.abs_file)
     make = partial(
         httpx2.AsyncClient,
@@ -224,31 +229,23 @@ def read_kubeconfig(path: str) -> SingleConfig:
     try:
         config = (KubeConfig.from_file(path) if path else KubeConfig.from_env()).get()
     except (ConfigError, KeyError, OSError) as error:
-        raise _bad_kubeconfig(f"cannot be used: {error}.") from error
+        raise Invalid("kubeconfig_unusable", code="bad_kubeconfig", words=str(error)) from error
     if config is None:
-        raise _bad_kubeconfig("has no current context.")
+        raise Invalid("kubeconfig_without_context", code="bad_kubeconfig")
     return config
-
-
-def _bad_kubeconfig(what: str) -> Invalid:
-    return Invalid(
-        f"The kubeconfig {what}",
-        hint="Set KUBECONFIG or GPU_DEV_KUBERNETES_KUBECONFIG to one that kubectl can use.",
-        code="bad_kubeconfig",
-    )
 
 
 def _read(answer: httpx2.Response) -> Json:
     _check(answer)
     value = _json_of(answer)
     if "metadata" not in value:
-        raise _unavailable("what it sent is no object")
+        raise _unavailable(fact("answer_not_object"))
     return value
 
 
 def _items_of(listing: Json) -> list[Json]:
     if "items" not in listing:
-        raise _unavailable("what it sent is no list")
+        raise _unavailable(fact("answer_not_list"))
     return listing["items"] or []
 
 
@@ -284,16 +281,13 @@ def _json_of(answer: httpx2.Response) -> Json:
 def _check(answer: httpx2.Response) -> None:
     status = answer.status_code
     if answer.is_error and (status in _UNAVAILABLE | {_NOT_FOUND, _CONFLICT} or not _status_of(answer)):
-        raise _unavailable(_message_of(answer))
+        raise _unavailable(_reason_of(answer))
     if status in _NOT_ALLOWED and _NO_ACCOUNT_YET in _message_of(answer):
-        raise ClusterUnavailable(f"The namespace takes no pods yet: {_message_of(answer)}.")
+        raise ClusterUnavailable("namespace_too_new", why=_reason_of(answer))
     if status in _NOT_ALLOWED:
-        raise ClusterUnavailable(
-            f"The cluster does not let us: {_message_of(answer)}.",
-            hint="Give the service account the roles in deploy/kubernetes/rbac.yaml.",
-        )
+        raise ClusterUnavailable("cluster_forbidden", why=_reason_of(answer))
     if answer.is_error:
-        raise Defect(f"The cluster refuses what we sent ({status}): {_message_of(answer)}.")
+        raise Defect("cluster_refused", status=status, why=_reason_of(answer))
 
 
 async def _lines_of(answer: httpx2.Response) -> AsyncIterator[bytes]:
@@ -311,7 +305,7 @@ def _read_event(line: bytes) -> Json:
     try:
         event: Json = orjson.loads(line)
     except orjson.JSONDecodeError as error:
-        raise _unavailable("a watch was cut off in the middle of a line") from error
+        raise _unavailable(fact("watch_cut_off")) from error
     return event
 
 
@@ -324,11 +318,24 @@ def _watch_error(status: Json) -> Exception:
 
 
 def _message_of(answer: httpx2.Response) -> str:
-    return str(_status_of(answer).get("message") or f"status {answer.status_code}").rstrip(".")
+    """In the API's own words; empty if it has none."""
+    return str(_status_of(answer).get("message") or "").rstrip(".")
 
 
-def _unavailable(reason: str) -> ClusterUnavailable:
-    return ClusterUnavailable(f"The Kubernetes API does not answer as it should: {reason}.")
+def _reason_of(answer: httpx2.Response) -> str | Fact:
+    return _message_of(answer) or fact("answered_with_status", status=answer.status_code)
+
+
+def _failure_of(error: httpx2.TransportError) -> str | Fact:
+    if isinstance(error, httpx2.ConnectTimeout):
+        return fact("connect_timeout")
+    if isinstance(error, httpx2.ReadTimeout):
+        return fact("answer_timeout")
+    return str(error) or type(error).__name__
+
+
+def _unavailable(why: str | Fact) -> ClusterUnavailable:
+    return ClusterUnavailable("kubernetes_api_unavailable", why=why)
 
 
 def _pause_after(tries: int) -> float:

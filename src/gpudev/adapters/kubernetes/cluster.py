@@ -178,7 +178,7 @@ class KubernetesCluster:
         """Where the kubelet is silent, a program would be waited for in vain."""
         node = self._view.find_node(pod.node) if pod.node else None
         if node is None or not node.is_ready:
-            raise ClusterUnavailable(f"The node of {pod.name} does not answer.")
+            raise ClusterUnavailable("node_of_pod_silent", pod=pod.name)
 
     async def _delete_own_services(self, client: KubernetesClient, reservation_id: ReservationId) -> None:
         for service in self._view.list_services(reservation_id):
@@ -208,7 +208,7 @@ class KubernetesCluster:
 
     def _get_open(self) -> _Open:
         if self._open is None:
-            raise ClusterUnavailable("The Kubernetes cluster is not open.")
+            raise ClusterUnavailable("kubernetes_not_open")
         return self._open
 
     def _do_meanwhile(self, chore: str, work: Callable[[], Awaitable[None]]) -> None:

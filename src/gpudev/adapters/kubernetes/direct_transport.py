@@ -139,7 +139,7 @@ async def _open(request: httpx2.Request, context: ssl.SSLContext) -> _Connection
             port = url.port or _PORTS[url.scheme]
             return _Connection(*await asyncio.open_connection(url.host, port, ssl=secret))
     except TimeoutError as error:
-        raise httpx2.ConnectTimeout("the connection took too long") from error
+        raise httpx2.ConnectTimeout("") from error
     except OSError as error:
         raise httpx2.ConnectError(str(error)) from error
 
@@ -149,7 +149,7 @@ def _translated_errors() -> Iterator[None]:
     try:
         yield
     except TimeoutError as error:
-        raise httpx2.ReadTimeout("no answer came in time") from error
+        raise httpx2.ReadTimeout("") from error
     except h11.ProtocolError as error:
         raise httpx2.RemoteProtocolError(str(error)) from error
     except OSError as error:

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from gpudev.domain.names import NodeName, ReservationId
 from gpudev.domain.server import Cause, ServerPhase
+from gpudev.texts.fact import Fact
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Standing:
     """Where a pod is by its own status; if nothing changes until `until`, it is where `then` says."""
 
     phase: ServerPhase
-    detail: str = ""
+    detail: Fact | None = None
     cause: Cause | None = None
     until: datetime | None = None
     then: Standing | None = None
@@ -76,8 +77,8 @@ class PodFacts:
     restarts: int = 0
     is_probed_ready: bool = False
     standing: Standing = field(default_factory=lambda: Standing(ServerPhase.STARTING))
-    last_end: str = ""
-    """How the container ended before it was started again, in words; empty if it never did."""
+    last_end: Fact | None = None
+    """How the container ended before it was started again; None if it never did."""
     oom_kills: int = 0
     """How often it had ended when that was for want of memory; 0 if its last end was another."""
     last_oom_at: datetime | None = None
@@ -107,6 +108,6 @@ class EventFacts:
     """The last thing that the cluster said of one of our pods."""
 
     pod_uid: str
-    words: str
-    """Empty for what users need not know; it still ends what was said before."""
+    told: Fact | None
+    """None for what users need not know; it still ends what was said before."""
     at: datetime | None = None

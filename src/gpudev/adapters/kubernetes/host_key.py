@@ -31,7 +31,7 @@ def make_host_key() -> HostKey:
 def read_host_key(private: str) -> HostKey:
     key = load_ssh_private_key(private.encode(), password=None)
     if not isinstance(key, Ed25519PrivateKey):
-        raise TypeError("A host key of ours is an Ed25519 key.")
+        raise TypeError(type(key).__name__)  # ours are Ed25519 keys
     return HostKey(private, _public_of(key))
 
 

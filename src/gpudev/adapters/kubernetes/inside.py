@@ -6,6 +6,7 @@ standard input, and nothing of it into a command.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
@@ -84,5 +85,5 @@ class Inside:
         return tell_usage(look, before, gpus, now)
 
     async def _run(self, pod: PodFacts, script: str, stdin: str) -> Ran:
-        command = ("su", "-s", "/bin/sh", LOGIN, "-c", f"exec sh {STARTUP}/{script}")
+        command = ("su", "-s", "/bin/sh", LOGIN, "-c", shlex.join(("exec", "sh", f"{STARTUP}/{script}")))
         return await self._client.run(self._kinds.pods, pod.name, CONTAINER, command, stdin.encode())

@@ -8,7 +8,7 @@ from gpudev.adapters.kubernetes.client import Refused, connect
 from gpudev.adapters.kubernetes.kinds import OwnKinds
 from gpudev.adapters.kubernetes.labels import owner_of
 from gpudev.domain.errors import NotFound
-from gpudev.domain.names import ReservationId, id8, server_name
+from gpudev.domain.names import ReservationId, server_name
 from gpudev.ports.logs import LogQuery
 
 
@@ -24,14 +24,12 @@ class KubernetesLogs:
         async with connect(self._kubeconfig) as client:
             pod = await client.find(self._pods, name)
             if pod is None or owner_of(pod) != reservation_id:
-                raise NotFound(
-                    f"Reservation {id8(reservation_id)} has no dev server now, so no log was found."
-                )
+                raise NotFound("log_without_server", id=reservation_id)
             try:
                 async for chunk in client.read_log(self._pods, name, _parameters_of(query)):
                     yield chunk
             except Refused as refusal:
-                raise NotFound(f"No log was found yet: {refusal}.") from refusal
+                raise NotFound("log_not_there_yet", why=refusal.why) from refusal
 
 
 def _parameters_of(query: LogQuery) -> dict[str, str]:

@@ -27,8 +27,8 @@ from gpudev.adapters.kubernetes.labels import (
 )
 from gpudev.adapters.kubernetes.manifests.security import TOLERATED
 from gpudev.adapters.kubernetes.standing import (
-    describe_last_end,
     find_condition,
+    find_last_end,
     find_oom,
     read_time,
     standing_of,
@@ -37,6 +37,7 @@ from gpudev.domain.catalogue import Catalogue
 from gpudev.domain.names import NodeName
 from gpudev.domain.quantities import parse_quantity
 from gpudev.domain.untrusted import make_printable
+from gpudev.texts.fact import Fact, fact
 
 _ADDRESS_KINDS = ("ExternalIP", "InternalIP", "Hostname")
 _ENDED = frozenset({"Succeeded", "Failed"})
@@ -45,11 +46,6 @@ _NOT_COUNTED = ("cpu", "memory", "ephemeral-storage", "hugepages-")
 _GIB = 1024**3
 _KERNEL_VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})", re.ASCII)
 _MAPS_TMPFS = (6, 3)
-_WORTH_TELLING = {
-    "Pulling": "Fetching the image",
-    "FailedMount": "A volume cannot be mounted yet",
-    "FailedCreatePodSandBox": "The node cannot make the container yet",
-}
 
 
 def read_node(item: Json, catalogue: Catalogue, zone_label: str) -> NodeFacts:
@@ -139,7 +135,7 @@ def _with_own(common: PodFacts, item: Json) -> PodFacts:
         restarts=sum(container.get("restartCount", 0) for container in containers),
         is_probed_ready=find_condition(item, "Ready").get("status") == "True",
         standing=standing_of(item),
-        last_end=describe_last_end(item),
+        last_end=find_last_end(item),
         oom_kills=oom_kills,
         last_oom_at=last_oom_at,
         created_at=read_time(item["metadata"].get("creationTimestamp")),
@@ -179,14 +175,20 @@ def read_service(item: Json) -> ServiceFacts:
 
 def read_event(item: Json) -> EventFacts:
     reason, message = item.get("reason", ""), make_printable(str(item.get("message") or ""), 500).rstrip(".")
-    words = _WORTH_TELLING.get(reason, "")
     return EventFacts(
         pod_uid=str(item.get("involvedObject", {}).get("uid", "")),
-        words=f"{words}: {_quoted_image(message) if reason == 'Pulling' else message}." if words else "",
+        told=_find_worth_telling(reason, message),
         at=read_time(item.get("lastTimestamp") or item.get("eventTime")),
     )
 
 
-def _quoted_image(message: str) -> str:
-    """The kubelet says: Pulling image "name"."""
-    return message.removeprefix("Pulling image ").strip('"')
+def _find_worth_telling(reason: str, message: str) -> Fact | None:
+    match reason:
+        case "Pulling":  # the kubelet says: Pulling image "name"
+            return fact("image_fetching", image=message.removeprefix("Pulling image").strip(' "'))
+        case "FailedMount":
+            return fact("volume_not_mounted_yet", words=message)
+        case "FailedCreatePodSandBox":
+            return fact("sandbox_not_made_yet", words=message)
+        case _:
+            return None

@@ -17,6 +17,7 @@ from httpx2.websockets import AsyncWebSocketSession, HTTPXWSException, WebSocket
 
 from gpudev.adapters.kubernetes.labels import Json
 from gpudev.domain.errors import ClusterUnavailable
+from gpudev.texts.fact import Fact, fact
 
 _PROTOCOLS = ["v5.channel.k8s.io", "v4.channel.k8s.io"]
 _STDIN, _STDOUT, _STDERR, _STATUS = range(4)
@@ -55,9 +56,9 @@ async def run_program(http: httpx2.AsyncClient, place: Place, command: Sequence[
             # What is raised while the session is open comes out of it in a group.
             ended = await _converse(session, stdin)
     except WebSocketUpgradeError as error:
-        raise _not_run(f"status {error.response.status_code}") from error
+        raise _not_run(fact("answered_with_status", status=error.response.status_code)) from error
     except TimeoutError as error:
-        raise _not_run(f"it took more than {_SECONDS:.0f} seconds") from error
+        raise _not_run(fact("program_timeout", seconds=_SECONDS)) from error
     except httpx2.TransportError as error:
         raise _not_run(_words_of(error)) from error
     return Ran(read_exit_code(ended.status), ended.out, ended.err)
@@ -108,5 +109,5 @@ def _words_of(error: Exception) -> str:
     return str(error) or type(error).__name__
 
 
-def _not_run(reason: str) -> ClusterUnavailable:
-    return ClusterUnavailable(f"A program could not be run on the dev server: {reason}.")
+def _not_run(why: str | Fact) -> ClusterUnavailable:
+    return ClusterUnavailable("program_not_run", why=why)

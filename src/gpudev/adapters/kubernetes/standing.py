@@ -1,4 +1,4 @@
-"""Where one of our pods is by its own status, in the phases and sentences that users get.
+"""Where one of our pods is by its own status, in the phases and facts that users get.
 
 Kubernetes has many words for what went wrong. Each is here once, with what it means for the reservation.
 """
@@ -12,6 +12,7 @@ from gpudev.adapters.kubernetes.facts import Standing
 from gpudev.adapters.kubernetes.labels import NODE, Json, annotations_of
 from gpudev.domain.server import Cause, ServerPhase
 from gpudev.domain.untrusted import make_printable
+from gpudev.texts.fact import Fact, fact
 
 _UNSCHEDULABLE_FOR = timedelta(seconds=2)
 """The scheduler may still be counting a pod that has just gone; then it tries again by itself."""
@@ -46,17 +47,18 @@ def _ended(pod: Json) -> Standing:
     status = pod["status"]
     reason, message = status.get("reason", ""), _shorten(status.get("message", ""))
     if reason.startswith(_REFUSED_BY_NODE):
-        return Standing(ServerPhase.UNPLACEABLE, f"The node refused the server: {message or reason}.")
+        return Standing(ServerPhase.UNPLACEABLE, fact("node_refused_server", words=message or reason))
     if reason == "Evicted":
-        return Standing(ServerPhase.FAILED, f"{message or 'The node gave no reason'}.", Cause.EVICTED)
+        told = fact("cluster_said", words=message) if message else fact("evicted_without_reason")
+        return Standing(ServerPhase.FAILED, told, Cause.EVICTED)
     if reason in _NODE_WENT_DOWN:
-        return Standing(ServerPhase.FAILED, f"{message or 'The node was shut down'}.", Cause.NODE_LOST)
+        told = fact("cluster_said", words=message) if message else fact("node_shut_down")
+        return Standing(ServerPhase.FAILED, told, Cause.NODE_LOST)
     last = _container_of(pod).get("state", {}).get("terminated")
     if last and not message and not reason:
         cause = Cause.OUT_OF_MEMORY if last.get("reason") == _OUT_OF_MEMORY else None
-        return Standing(ServerPhase.FAILED, f"{_how_it_ended(last)}.", cause)
-    words = message or reason or "The cluster gives no reason"
-    return Standing(ServerPhase.FAILED, f"The pod ended: {words}.")
+        return Standing(ServerPhase.FAILED, fact("container_ended", how=_how_it_ended(last)), cause)
+    return Standing(ServerPhase.FAILED, fact("pod_ended", words=message or reason))
 
 
 def _unbound(pod: Json) -> Standing:
@@ -64,10 +66,10 @@ def _unbound(pod: Json) -> Standing:
     starting = Standing(ServerPhase.STARTING)
     if scheduled.get("reason") != "Unschedulable":
         return starting
-    node = annotations_of(pod).get(NODE, "its node")
-    words = f"The scheduler found no room on {node}: {_shorten(scheduled.get('message', ''))}."
+    words = _shorten(scheduled.get("message", ""))
+    why = fact("scheduler_found_no_room", node=annotations_of(pod).get(NODE, ""), words=words)
     since = read_time(scheduled.get("lastTransitionTime"))
-    return _unless_within(since, _UNSCHEDULABLE_FOR, starting, Standing(ServerPhase.UNPLACEABLE, words))
+    return _unless_within(since, _UNSCHEDULABLE_FOR, starting, Standing(ServerPhase.UNPLACEABLE, why))
 
 
 def _on_its_node(pod: Json) -> Standing:
@@ -78,7 +80,7 @@ def _on_its_node(pod: Json) -> Standing:
     running = container.get("state", {}).get("running")
     if running is None:
         return Standing(ServerPhase.STARTING)
-    quiet = Standing(ServerPhase.STARTING, "The container runs, and does not answer on SSH yet.")
+    quiet = Standing(ServerPhase.STARTING, fact("container_silent"))
     since = read_time(running.get("startedAt"))
     return _unless_within(since, _QUIET_FOR, Standing(ServerPhase.STARTING), quiet)
 
@@ -86,44 +88,42 @@ def _on_its_node(pod: Json) -> Standing:
 def _waiting(pod: Json, waiting: Json) -> Standing:
     reason, message = waiting.get("reason", ""), _shorten(waiting.get("message", ""))
     if reason in _BAD_IMAGE or (reason in _PULL_FAILED and _is_hopeless(message)):
-        return Standing(ServerPhase.FAILED, _about_image(pod, message or reason), Cause.IMAGE)
+        why = fact("image_unavailable", image=_image_of(pod), words=message or reason)
+        return Standing(ServerPhase.FAILED, why, Cause.IMAGE)
     if reason in _PULL_FAILED:
         return _pull_failing(pod)
     if reason == "CrashLoopBackOff":
         return _crashing(pod)
     if reason in _BAD_CONFIGURATION:
-        words = f"The container cannot be made: {message or reason}."
+        why = fact("container_not_made", words=message or reason)
         since = read_time(pod["status"].get("startTime"))
-        hopeful = Standing(ServerPhase.STARTING, words)
-        return _unless_within(since, _CONFIGURATION_FAILS_FOR, hopeful, Standing(ServerPhase.FAILED, words))
+        hopeful = Standing(ServerPhase.STARTING, why)
+        return _unless_within(since, _CONFIGURATION_FAILS_FOR, hopeful, Standing(ServerPhase.FAILED, why))
     return Standing(ServerPhase.STARTING)
 
 
 def _pull_failing(pod: Json) -> Standing:
     """The registry does not answer, say. It is tried again and again, and always told in the same words."""
-    words = f"The image {_image_of(pod)} cannot be fetched; it is tried again."
-    given_up = (
-        f"The image {_image_of(pod)} could not be fetched within {_PULL_FAILS_FOR.seconds // 60} minutes."
-    )
-    since = read_time(pod["status"].get("startTime"))
+    image, since = _image_of(pod), read_time(pod["status"].get("startTime"))
+    pulling = Standing(ServerPhase.STARTING, fact("image_pull_retried", image=image))
+    given_up = fact("image_pull_given_up", image=image, limit=_PULL_FAILS_FOR)
     failed = Standing(ServerPhase.FAILED, given_up, Cause.IMAGE)
-    return _unless_within(since, _PULL_FAILS_FOR, Standing(ServerPhase.STARTING, words), failed)
+    return _unless_within(since, _PULL_FAILS_FOR, pulling, failed)
 
 
 def _crashing(pod: Json) -> Standing:
     last = _container_of(pod).get("lastState", {}).get("terminated", {})
     cause = Cause.OUT_OF_MEMORY if last.get("reason") == _OUT_OF_MEMORY else None
-    return Standing(ServerPhase.CRASHING, f"{_how_it_ended(last)}.", cause)
+    return Standing(ServerPhase.CRASHING, fact("container_ended", how=_how_it_ended(last)), cause)
 
 
-def describe_last_end(pod: Json) -> str:
+def find_last_end(pod: Json) -> Fact | None:
     """For a container that runs again: when and how it ended before."""
     last = _container_of(pod).get("lastState", {}).get("terminated")
     if not last:
-        return ""
-    when = read_time(last.get("finishedAt"))
-    at = f" at {when:%H:%M} UTC" if when else ""
-    return f"{_how_it_ended(last)}{at}. It was started again; what ran in it is gone."
+        return None
+    how, at = _how_it_ended(last), read_time(last.get("finishedAt"))
+    return fact("container_restarted_at", how=how, at=at) if at else fact("container_restarted", how=how)
 
 
 def find_oom(pod: Json) -> tuple[int, datetime | None]:
@@ -137,16 +137,11 @@ def find_oom(pod: Json) -> tuple[int, datetime | None]:
     return 0, None
 
 
-def _how_it_ended(last: Json) -> str:
+def _how_it_ended(last: Json) -> Fact:
     if last.get("reason") == _OUT_OF_MEMORY:
-        return "The dev server took more memory than its share and was ended"
-    words = _shorten(last.get("message", ""))
-    told = f": {words}" if words else ""
-    return f"The dev server ended with code {last.get('exitCode', 'unknown')}{told}"
-
-
-def _about_image(pod: Json, message: str) -> str:
-    return f"The image {_image_of(pod)} is not to be had: {message}."
+        return fact("ended_out_of_memory")
+    code, words = last.get("exitCode", "unknown"), _shorten(last.get("message", ""))
+    return fact("ended_with_code", code=code, words=words)
 
 
 def _is_hopeless(message: str) -> bool:

@@ -27,6 +27,8 @@ from gpudev.domain.names import NodeName, ReservationId
 from gpudev.domain.plans.orphans import Leftover
 from gpudev.domain.server import Cause, ObservedMember, ObservedServer, ServerPhase, SshAddress
 from gpudev.ports.cluster import CapacityChanged, ClusterChange, ServerChanged, Snapshot
+from gpudev.texts.fact import Fact, fact
+from gpudev.texts.sentences import say
 
 PODS, SERVICES = "pods", "services"
 """The kinds of what may be left over."""
@@ -156,10 +158,10 @@ class View:
             rank=pod.rank,
             address=self.find_address(pod) if standing.phase is ServerPhase.READY else None,
             host_keys=(pod.host_key,) if pod.host_key else (),
-            detail=standing.detail,
-            progress=standing.detail if standing.phase is ServerPhase.STARTING else "",
+            detail=_say(standing.detail),
+            progress=_say(standing.detail) if standing.phase is ServerPhase.STARTING else "",
             cause=standing.cause,
-            warning=self._warning_about(pod),
+            warning=_say(self._warning_about(pod)),
         )
 
     # What is told
@@ -229,25 +231,22 @@ class View:
             return standing
         node = self.find_node(pod.node)
         if pod.is_bound and node is None and self._is_lost(pod.node, pod):
-            words = f"The node {pod.node} is no longer part of the cluster."
-            return Standing(ServerPhase.FAILED, words, Cause.NODE_LOST)
+            return Standing(ServerPhase.FAILED, fact("node_left_cluster", node=pod.node), Cause.NODE_LOST)
         if not pod.is_bound and (node is None or not node.is_schedulable):
-            return Standing(ServerPhase.UNPLACEABLE, f"The node {pod.node} takes no new servers.")
+            return Standing(ServerPhase.UNPLACEABLE, fact("node_takes_no_servers", node=pod.node))
         said = self._words.get(pod.uid)
-        return Standing(standing.phase, standing.detail or (said.words if said else ""), standing.cause)
+        return Standing(standing.phase, standing.detail or (said.told if said else None), standing.cause)
 
     def _is_lost(self, node: NodeName, pod: PodFacts) -> bool:
         """It was seen to go, or we know of everything until after the pod was there; else it may be new."""
         return node in self._lost_nodes or self.nodes.version >= pod.version
 
-    def _warning_about(self, pod: PodFacts) -> str:
-        node = self.find_node(pod.node) if pod.node else None
+    def _warning_about(self, pod: PodFacts) -> Fact | None:
+        node, answers = self.find_node(pod.node) if pod.node else None, self.has_answered(pod)
         if node is not None and not node.is_ready:
-            since = f" since {node.silent_since:%H:%M} UTC" if node.silent_since else ""
-            ssh = "still answers" if self.has_answered(pod) else "does not answer"
-            return f"The node {node.name} has not reported to the cluster{since}; SSH {ssh}."
-        if self.has_answered(pod) and self.find_address(pod) is None:
-            return f"The Service {pod.service} was removed, so the dev server is not reached from outside."
+            return fact("node_silent", node=node.name, since=node.silent_since, answers=answers)
+        if answers and self.find_address(pod) is None:
+            return fact("service_removed", service=pod.service)
         return pod.last_end
 
     # What changed
@@ -370,6 +369,10 @@ class View:
         """A pod as a call of ours was just answered."""
         self.pods.put(item)
         return read_pod(item, self._namespace)
+
+
+def _say(told: Fact | None) -> str:
+    return say(told) if told is not None else ""
 
 
 def _has_only_less_room(before: Node | None, after: Node | None) -> bool:

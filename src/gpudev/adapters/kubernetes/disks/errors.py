@@ -1,4 +1,4 @@
-"""What goes wrong with the cluster, in the words of the storage port."""
+"""What goes wrong with the cluster, as errors of the storage port."""
 
 from __future__ import annotations
 
@@ -6,27 +6,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from gpudev.domain.errors import ClusterUnavailable, Defect, StorageRefused, StorageUnavailable
-
-_ROLES = "give the service account the roles in deploy/kubernetes/rbac-disks.yaml."
+from gpudev.texts.fact import Fact
 
 
 @contextmanager
-def translated_errors(what: str) -> Iterator[None]:
+def translated_errors(what: Fact) -> Iterator[None]:
     """No answer is `StorageUnavailable`; what is not allowed or not accepted is `StorageRefused`."""
     try:
         yield
     except ClusterUnavailable as error:
-        if error.hint:
-            raise StorageRefused(f"The cluster will not {what}. {error.message}", hint=_ROLES) from error
-        raise StorageUnavailable(f"The cluster does not {what}. {error.message}", hint="Wait.") from error
+        if error.fact.key == "cluster_forbidden":
+            raise StorageRefused("storage_forbidden", what=what, cause=error.fact) from error
+        raise StorageUnavailable("storage_silent", what=what, cause=error.fact) from error
     except Defect as error:
-        advice = "look at the classes in docs/howto/disks.md and at what the driver can do."
-        raise StorageRefused(f"The cluster will not {what}. {error.message}", hint=advice) from error
-
-
-def refused(message: str, advice: str) -> StorageRefused:
-    return StorageRefused(message, hint=advice)
-
-
-def missing(what: str) -> StorageUnavailable:
-    return StorageUnavailable(f"{what} is not there.", hint="Wait.")
+        raise StorageRefused("storage_refused", what=what, cause=error.fact) from error

@@ -125,5 +125,5 @@ def holders_of(pods: Iterable[Json]) -> Mapping[str, str]:
 def _created_at(item: Json) -> datetime:
     created = read_time(item["metadata"].get("creationTimestamp"))
     if created is None:
-        raise Defect(f"{name_of(item)} has no creation time.")
+        raise Defect("creation_time_missing", name=name_of(item))
     return created

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from gpudev.adapters.kubernetes.client import KubernetesClient
 from gpudev.adapters.kubernetes.disks.config import ClaimConfig
-from gpudev.adapters.kubernetes.disks.errors import refused
 from gpudev.adapters.kubernetes.kinds import (
     PERSISTENT_VOLUMES,
     SNAPSHOT_CLASSES,
@@ -12,6 +11,7 @@ from gpudev.adapters.kubernetes.kinds import (
     STORAGE_CLASSES,
 )
 from gpudev.adapters.kubernetes.labels import Json, name_of, uid_of
+from gpudev.domain.errors import StorageRefused
 
 _RECLAIM = "persistentVolumeReclaimPolicy"
 _DELETION = "deletionPolicy"
@@ -38,36 +38,26 @@ class Policies:
         name = self._config.storage_class
         volumes = await self._client.find(STORAGE_CLASSES, name) if name else None
         if volumes is None:
-            advice = "make it, and name it in GPU_DEV_DISK_STORAGE_CLASS."
-            raise refused(f'There is no StorageClass "{name}" for disks.', advice)
+            raise StorageRefused("storage_class_missing", name=name)
         if volumes.get("reclaimPolicy", _LET_GO) != _KEEP:
-            raise refused(
-                f'StorageClass "{name}" deletes a volume with its claim.',
-                "name one with reclaimPolicy Retain in GPU_DEV_DISK_STORAGE_CLASS.",
-            )
+            raise StorageRefused("storage_class_deletes", name=name)
         await self._check_snapshot_class()
 
     async def _check_snapshot_class(self) -> None:
         name = self._config.snapshot_class
         snapshots = await self._client.find(SNAPSHOT_CLASSES, name) if name else None
         if snapshots is None:
-            advice = "disks need snapshots: name one in GPU_DEV_DISK_SNAPSHOT_CLASS."
-            raise refused(f'There is no VolumeSnapshotClass "{name}" for disks.', advice)
+            raise StorageRefused("snapshot_class_missing", name=name)
         if snapshots.get(_DELETION) != _KEEP:
-            raise refused(
-                f'VolumeSnapshotClass "{name}" deletes what its snapshots have kept with them.',
-                "name one with deletionPolicy Retain in GPU_DEV_DISK_SNAPSHOT_CLASS.",
-            )
+            raise StorageRefused("snapshot_class_deletes", name=name)
 
     async def check_growth(self, claim: Json) -> None:
         if claim.get("status", {}).get("phase") != "Bound":
-            words = f"Volume {name_of(claim)} was never used, and keeps its size until then."
-            raise refused(words, "nothing is to be done: it grows once it has been used.")
+            raise StorageRefused("volume_never_used", id=name_of(claim))
         name = claim["spec"].get("storageClassName", "")
         found = await self._client.find(STORAGE_CLASSES, name)
         if found is None or not found.get("allowVolumeExpansion"):
-            advice = "set allowVolumeExpansion on it, if its driver can."
-            raise refused(f'Volumes of StorageClass "{name}" cannot grow.', advice)
+            raise StorageRefused("storage_class_cannot_grow", name=name)
 
     async def keep_volume(self, volume: Json) -> None:
         if volume["spec"].get(_RECLAIM) != _KEEP:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from gpudev.adapters.kubernetes.client import AlreadyExists, Kind, KubernetesClient
 from gpudev.adapters.kubernetes.disks.config import ClaimConfig
-from gpudev.adapters.kubernetes.disks.errors import missing, refused, translated_errors
+from gpudev.adapters.kubernetes.disks.errors import translated_errors
 from gpudev.adapters.kubernetes.disks.observe import Around, holders_of, snapshot_from, volume_from, zone_of
 from gpudev.adapters.kubernetes.disks.policies import Policies
 from gpudev.adapters.kubernetes.disks.tags import (
@@ -30,6 +30,7 @@ from gpudev.adapters.kubernetes.labels import HOME, Json, annotations_of, labels
 from gpudev.adapters.kubernetes.manifests.claim import make_claim, make_snapshot, size_quantity
 from gpudev.adapters.kubernetes.standing import find_condition
 from gpudev.domain.disk import DiskId, SnapshotId, VolumeId
+from gpudev.domain.errors import StorageRefused, StorageUnavailable
 from gpudev.domain.names import NodeName
 from gpudev.domain.volume import (
     DiskTags,
@@ -40,6 +41,7 @@ from gpudev.domain.volume import (
     SnapshotSpec,
     VolumeSpec,
 )
+from gpudev.texts.fact import fact
 
 
 class KubernetesVolumes:
@@ -50,7 +52,7 @@ class KubernetesVolumes:
         self._policies = Policies(client, config)
 
     async def find(self, disk_id: DiskId, volume_id: VolumeId | None) -> Holdings:
-        with translated_errors(f"find disk {disk_id}"):
+        with translated_errors(fact("to_find_disk", id=disk_id)):
             claims = await self._client.find_all(self._kinds.claims, labels_for(VOLUME, disk_id))
             if volume_id and volume_id not in map(name_of, claims):
                 named = await self._client.find(self._kinds.claims, volume_id)
@@ -60,7 +62,7 @@ class KubernetesVolumes:
         return Holdings(tuple(volumes), snapshots)
 
     async def list_volumes(self) -> tuple[ObservedVolume, ...]:
-        with translated_errors("list volumes"):
+        with translated_errors(fact("to_list_volumes")):
             claims = await self._client.find_all(self._kinds.claims, labels_for(VOLUME, None))
             volumes, _ = await self._client.list_all(PERSISTENT_VOLUMES)
             pods, _ = await self._client.list_all(self._kinds.pods)
@@ -78,25 +80,25 @@ class KubernetesVolumes:
         )
 
     async def list_snapshots(self) -> tuple[ObservedSnapshot, ...]:
-        with translated_errors("list snapshots"):
+        with translated_errors(fact("to_list_snapshots")):
             found = await self._client.find_all(self._kinds.volume_snapshots, labels_for(SNAPSHOT, None))
         return tuple(map(snapshot_from, found))
 
     async def create_volume(self, spec: VolumeSpec) -> None:
-        with translated_errors("make a volume"):
+        with translated_errors(fact("to_make_volume")):
             await self._policies.check_classes()
             node = await self._choose_node(spec) if spec.source_snapshot_id else None
             await self._create(self._kinds.claims, make_claim(spec, self._config, node), spec.token)
 
     async def grow_volume(self, volume_id: VolumeId, size_gb: int) -> None:
-        with translated_errors(f"grow {volume_id}"):
+        with translated_errors(fact("to_grow_volume", id=volume_id)):
             claim = await self._get(self._kinds.claims, volume_id, VOLUME)
             await self._policies.check_growth(claim)
             change = {"spec": {"resources": {"requests": {"storage": size_quantity(size_gb)}}}}
             await self._client.patch(self._kinds.claims, volume_id, change)
 
     async def create_snapshot(self, spec: SnapshotSpec) -> None:
-        with translated_errors(f"make a snapshot of {spec.volume_id}"):
+        with translated_errors(fact("to_snapshot_volume", id=spec.volume_id)):
             await self._policies.check_classes()
             claim = await self._get(self._kinds.claims, spec.volume_id, VOLUME)
             volume = await self._find_volume_of(claim)
@@ -110,7 +112,7 @@ class KubernetesVolumes:
     ) -> None:
         """A claim that somebody else has made is kept from now on whatever happens to it."""
         change = patch_for(tags)
-        with translated_errors("tag"):
+        with translated_errors(fact("to_tag")):
             for volume_id in volume_ids:
                 claim = await self._get(self._kinds.claims, volume_id, VOLUME)
                 volume = await self._find_volume_of(claim)
@@ -121,27 +123,27 @@ class KubernetesVolumes:
                 await self._client.patch(self._kinds.volume_snapshots, snapshot_id, change)
 
     async def delete_volume(self, volume_id: VolumeId) -> None:
-        with translated_errors(f"delete volume {volume_id}"):
+        with translated_errors(fact("to_delete_volume", id=volume_id)):
             claim = await self._client.find(self._kinds.claims, volume_id)
             if claim is None:
                 return
             if not is_of(VOLUME, claim):
-                raise refused(f"Claim {volume_id} is not a disk of ours.", "look at who has made it.")
+                raise StorageRefused("claim_not_ours", id=volume_id)
             pods, _ = await self._client.list_all(self._kinds.pods)
             if holder := holders_of(pods).get(volume_id):
-                raise refused(f"Volume {volume_id} is attached to {holder}.", "end that pod first.")
+                raise StorageRefused("volume_attached_to_pod", id=volume_id, holder=holder)
             volume = await self._find_volume_of(claim)
             if volume is not None:
                 await self._policies.let_volume_go(volume)
             await self._client.delete(self._kinds.claims, volume_id, uid_of(claim))
 
     async def delete_snapshot(self, snapshot_id: SnapshotId) -> None:
-        with translated_errors(f"delete snapshot {snapshot_id}"):
+        with translated_errors(fact("to_delete_snapshot", id=snapshot_id)):
             snapshot = await self._client.find(self._kinds.volume_snapshots, snapshot_id)
             if snapshot is None:
                 return
             if not is_of(SNAPSHOT, snapshot):
-                raise refused(f"Snapshot {snapshot_id} is not of a disk of ours.", "look at who has made it.")
+                raise StorageRefused("snapshot_not_ours", id=snapshot_id)
             await self._policies.let_snapshot_go(snapshot)
             await self._client.delete(self._kinds.volume_snapshots, snapshot_id, uid_of(snapshot))
 
@@ -176,7 +178,7 @@ class KubernetesVolumes:
     async def _get(self, kind: Kind, name: str, component: str) -> Json:
         found = await self._client.find(kind, name)
         if found is None or not is_of(component, found):
-            raise missing(name)
+            raise StorageUnavailable("storage_object_missing", name=name)
         return found
 
     async def _create(self, kind: Kind, manifest: Json, token: str) -> None:
@@ -185,8 +187,7 @@ class KubernetesVolumes:
         except AlreadyExists:
             known = await self._client.find(kind, name_of(manifest))
             if known is not None and annotations_of(known).get(TOKEN) != token:
-                name = name_of(manifest)
-                raise refused(f"{name} was made by somebody else.", "rename it or remove it.") from None
+                raise StorageRefused("storage_object_of_another", name=name_of(manifest)) from None
 
     async def _choose_node(self, spec: VolumeSpec) -> NodeName:
         """A copy is made at once: if it waited for a pod, its source could go before it is there."""
@@ -200,7 +201,7 @@ class KubernetesVolumes:
             and (not zone or labels_of(node).get(self._config.zone_label) == zone)
         ]
         if not fitting:
-            raise missing(f"A node that is ready with {self._config.zone_label}={zone}")
+            raise StorageUnavailable("no_ready_node_in_zone", label=self._config.zone_label, zone=zone)
         return NodeName(min(fitting))
 
 

@@ -30,7 +30,7 @@ ports)
     # The whole range that dev servers get their own ports from.
     perl -MSocket -e 'my ($held, @held) = (0); for my $port (30000 .. 32767) { socket(my $s, PF_INET, SOCK_STREAM, 0) or last;
         if (bind($s, sockaddr_in($port, INADDR_ANY)) && listen($s, 1)) { push @held, $s; $held++ } }
-        print "$held ports\n"; exit 0 if fork; close STDOUT; close STDERR; sleep 5' || exit 1
+        print "$held ports\n"; exit 1 unless $held; exit 0 if fork; close STDOUT; close STDERR; sleep 5' || exit 1
     ;;
 files)
     perl -e 'mkdir "$ENV{HOME}/many"; for (1 .. 5000) { open my $f, ">", "$ENV{HOME}/many/$_" or exit 1; print $f "x" }' \

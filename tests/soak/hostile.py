@@ -21,7 +21,7 @@ from pathlib import Path
 
 import asyncpg
 
-from tests.soak.people import Person
+from tests.soak.people import PAUSE_SECONDS, Person
 
 GPU_TYPE = "a10g"
 """Not that of honest users: who waits for GPUs that others reserved is not under attack."""
@@ -49,6 +49,12 @@ ODD_BODIES = (
     b"\xff\xfe",
     b"{" + b'"a": 1,' * 50_000 + b'"b": 2}',
 )
+BODY_ROUTES = (
+    ("POST", "/v1/jobs/submit"),
+    ("POST", "/v1/jobs/preview"),
+    ("PUT", "/v1/me/notifications"),
+    ("POST", "/v1/auth/aws-login"),
+)
 ODD_ADDRESSES = (
     "https://hooks.example.org/\u00e9",
     "https://hooks.example.org/\x01",
@@ -67,7 +73,10 @@ class Missed(Exception):
 FAILURES = (OSError, http.client.HTTPException, subprocess.SubprocessError, ValueError, Missed)
 
 
-OUTSIDE = ("poison", "odd-body", "odd-address", "odd-reason", "submit-flood", "invalid-keys")
+OUTSIDE = ("poison", "odd-body", "odd-address", "odd-reason", "invalid-keys")
+FLOOD = ("submit-flood",)
+"""Somebody else's attack: who has no submits left cannot reserve the dev servers that the others need."""
+REFUSALS = ("409 quota_exceeded", "429 too_many_requests")
 
 
 @dataclass(frozen=True)
@@ -85,26 +94,41 @@ class Attacker:
     ssh_key: Path
     chance: random.Random
     stop: threading.Event
+    kinds: Sequence[str] = (*INSIDE, *OUTSIDE)
     attacks: list[Attack] = field(default_factory=list)
     effects: Counter[tuple[str, str]] = field(default_factory=Counter)
     """How often an attack had which effect."""
     missed: Counter[str] = field(default_factory=Counter)
     server_errors: Counter[str] = field(default_factory=Counter)
+    submits: Counter[str] = field(default_factory=Counter)
+    """The answers to a flood."""
+    reserved: float = 0.0
+    """When the last dev server was asked for."""
 
     def run(self) -> None:
         server = self._reserve()
         while not self.stop.is_set():
-            name = self.chance.choice([*INSIDE, *OUTSIDE])
+            name = self.chance.choice(self.kinds)
             begun = time.monotonic()
             try:
                 self.effects[name, self._attack(server, name)] += 1
             except FAILURES as error:
                 self.missed[f"{name}: {type(error).__name__}: {error}"[:200]] += 1
             self.attacks.append(Attack(name, begun, time.monotonic()))
-            if self.chance.random() < 0.2 or not self._is_active(server):
+            if self._needs_another(server):
                 # Its trees, links and pipes have to be removed now.
                 self._release(server)
                 server = self._reserve()
+
+    def _needs_another(self, server: str) -> bool:
+        """Now and then, as often as anybody may submit for long; or because this one has ended."""
+        if not self._uses_servers():
+            return False
+        may_submit = time.monotonic() - self.reserved >= PAUSE_SECONDS
+        return (may_submit and self.chance.random() < 0.2) or not self._is_active(server)
+
+    def _uses_servers(self) -> bool:
+        return not set(self.kinds).isdisjoint(INSIDE)
 
     def _attack(self, server: str, name: str) -> str:
         """What it achieved."""
@@ -119,7 +143,10 @@ class Attacker:
         return outside[name]() if name in outside else self._attack_inside(server, name)
 
     def _reserve(self) -> str:
-        """Empty where none could be had in time."""
+        """Empty where none is used, or none could be had in time."""
+        if not self._uses_servers():
+            return ""
+        self.reserved = time.monotonic()
         with suppress(OSError, http.client.HTTPException, ValueError):
             job = self.person.submit(GPU_TYPE)
             if self.person.wait_until_active(job, self.stop):
@@ -171,8 +198,8 @@ class Attacker:
         return f"a message in {queue}"
 
     def _send_odd_body(self) -> str:
-        paths = ("/v1/jobs/submit", "/v1/jobs/preview", "/v1/me/notifications", "/v1/auth/aws-login")
-        return self._ask("POST", self.chance.choice(paths), self.chance.choice(ODD_BODIES))
+        method, path = self.chance.choice(BODY_ROUTES)
+        return self._ask(method, path, self.chance.choice(ODD_BODIES))
 
     def _choose_odd_address(self) -> str:
         url = json.dumps({"url": self.chance.choice(ODD_ADDRESSES)}).encode()
@@ -193,6 +220,9 @@ class Attacker:
             answers[self._ask("POST", "/v1/jobs/submit", asked)] += 1
         for job in self.person.list_jobs():
             self.person.cancel(job)
+        if answers.keys().isdisjoint(REFUSALS):
+            raise Missed(f"no limit was reached: {dict(answers)}")
+        self.submits += answers
         return ", ".join(sorted(answers))
 
     def _try_invalid_keys(self) -> str:

@@ -26,7 +26,8 @@ import pytest
 from gpudev.app.login import hash_key
 from gpudev.domain.eta import find_quantile
 from gpudev.ports.users import NewKey
-from tests.soak.hostile import INSIDE, OUTSIDE, Attacker, count_beside, describe
+from tests.soak.hostile import FLOOD, INSIDE, OUTSIDE, REFUSALS, Attacker, count_beside, describe
+from tests.soak.memory import read_memory_mb
 from tests.soak.people import Honest, Person
 from tests.support.machine import Machine, running_machine
 from tests.support.reservations import open_test_stores
@@ -38,6 +39,8 @@ QUIET_SECONDS = float(os.environ.get("GPU_DEV_SOAK_QUIET_SECONDS", SECONDS))
 SEED = int(os.environ.get("GPU_DEV_SOAK_SEED", "14"))
 HONEST = 10
 HOSTILE = 3
+FLOODING = 1
+"""Besides, and with a key of their own."""
 MOST_TIMES_SLOWER = 2.0
 LEAST_SUCCESS = 0.9
 """The rest may hit a dev server that is just ending."""
@@ -67,7 +70,7 @@ class Crowd:
 
     def leave_nothing(self) -> None:
         """Python cannot remove the trees that attackers make."""
-        for number in range(HONEST, HONEST + HOSTILE):
+        for number in range(HONEST, HONEST + HOSTILE + FLOODING):
             person = self.person(number)
             for job in person.list_jobs():
                 person.cancel(job)
@@ -94,7 +97,7 @@ def crowd(database: str, tmp_path: Path) -> Iterator[Crowd]:
     }
     with running_machine("--fleet", str(fleet), **settings) as machine:
         port = int(str(json.loads(machine.run("whoami", "--json").stdout)["api_url"]).rpartition(":")[2])
-        keys = asyncio.run(add_keys(database, HONEST + HOSTILE))
+        keys = asyncio.run(add_keys(database, HONEST + HOSTILE + FLOODING))
         public_key = ssh_key.with_suffix(".pub").read_text().strip()
         there = Crowd(machine, database, port, ssh_key, public_key, keys)
         try:
@@ -149,10 +152,9 @@ class Run:
         return "\n".join(["", *lines, describe(self.attackers), ""])
 
 
-def serve_honest(crowd: Crowd, hostile: int) -> Run:
-    stop = threading.Event()
-    honest = [Honest(crowd.person(number), "t4", stop) for number in range(HONEST)]
-    attackers = [
+def gather_attackers(crowd: Crowd, stop: threading.Event) -> list[Attacker]:
+    kinds = [(*INSIDE, *OUTSIDE)] * HOSTILE + [FLOOD] * FLOODING
+    return [
         Attacker(
             crowd.person(HONEST + number),
             crowd.dsn,
@@ -160,16 +162,29 @@ def serve_honest(crowd: Crowd, hostile: int) -> Run:
             crowd.ssh_key,
             random.Random(SEED + number),
             stop,
+            kinds=own,
         )
-        for number in range(hostile)
+        for number, own in enumerate(kinds)
     ]
+
+
+def describe_memory(machine: Machine) -> str:
+    memory = {name: f"{read_memory_mb(pid):.0f} MB" for name, pid in machine.control_plane().items()}
+    return f"memory {memory}, pids {machine.control_plane()}"
+
+
+def serve_honest(crowd: Crowd, *, hostile: bool) -> Run:
+    stop = threading.Event()
+    honest = [Honest(crowd.person(number), "t4", stop) for number in range(HONEST)]
+    attackers = gather_attackers(crowd, stop) if hostile else []
+    before = describe_memory(crowd.machine)
     run_for(SECONDS if hostile else QUIET_SECONDS, stop, [*honest, *attackers])
     run = Run(
         [start for person in honest for start in person.starts],
         [error for person in honest for error in person.errors],
         attackers,
     )
-    sys.stdout.write(run.describe())
+    sys.stdout.write(f"\nbefore: {before}\nafter: {describe_memory(crowd.machine)}{run.describe()}")
     sys.stdout.flush()
     return run
 
@@ -182,12 +197,12 @@ def test_every_attack_of_the_script_is_tried() -> None:
 @pytest.mark.threat("everything at once")
 def test_hostile_servers_do_not_slow_down_honest_users(crowd: Crowd) -> None:
     before = crowd.machine.control_plane()
-    quiet = serve_honest(crowd, hostile=0)
+    quiet = serve_honest(crowd, hostile=False)
     assert crowd.machine.control_plane() == before
-    loud = serve_honest(crowd, hostile=HOSTILE)
+    loud = serve_honest(crowd, hostile=True)
     assert crowd.machine.control_plane() == before, "a process of the control plane was replaced"
     assert (quiet.errors, loud.errors) == ([], [])
-    assert [one.server_errors for one in loud.attackers] == [Counter()] * HOSTILE
+    assert [one.server_errors for one in loud.attackers] == [Counter()] * (HOSTILE + FLOODING)
     check_attacks(loud.attackers)
     assert loud.find(0.99) <= MOST_TIMES_SLOWER * quiet.find(0.99)
 
@@ -198,4 +213,11 @@ def check_attacks(attackers: list[Attacker]) -> None:
     tried = Counter(attack.name for one in attackers for attack in one.attacks)
     assert happened.total() >= LEAST_SUCCESS * tried.total()
     if tried.total() >= ENOUGH_ATTACKS:
-        assert set(happened) == {*INSIDE, *OUTSIDE}
+        assert set(happened) == {*INSIDE, *OUTSIDE, *FLOOD}
+        check_flood(sum((one.submits for one in attackers), Counter[str]()))
+
+
+def check_flood(answers: Counter[str]) -> None:
+    """Reservations were made until the quota was used up, and submits until there were too many."""
+    assert set(REFUSALS) <= set(answers)
+    assert any(answer.startswith("2") for answer in answers)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.soak.memory import read_memory_mb
 from tests.support.api_server import ApiServer, running_api
 
 pytestmark = pytest.mark.soak
@@ -36,11 +37,6 @@ def server(module_database: str, tmp_path: Path) -> Iterator[ApiServer]:
         # This process needs more than the server is started with.
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2 * SILENT), hard))
         yield running
-
-
-def read_memory_mb(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in fields if line.startswith("VmRSS")) / 1024
 
 
 def send_body(server: ApiServer) -> None:

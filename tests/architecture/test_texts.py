@@ -21,7 +21,15 @@ MAKERS = {"fact"} | {
     for name, kind in vars(errors).items()
     if isinstance(kind, type) and issubclass(kind, errors.GpuDevError)
 }
-"""What is called with the key of a text and its data."""
+"""What is called with the key of a text and its data, besides `OWN_ERRORS`."""
+
+OWN_ERRORS = {
+    node.name
+    for module in MODULES
+    for node in ast.walk(module.tree)
+    if isinstance(node, ast.ClassDef) and {getattr(base, "id", "") for base in node.bases} & MAKERS
+}
+"""Errors that ports and adapters derive from those of the domain."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +46,7 @@ def find_uses(tree: ast.AST) -> Iterator[Use]:
             continue
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         key = node.args[0]
-        if name in MAKERS and isinstance(key, ast.Constant) and " " not in str(key.value):
+        if name in MAKERS | OWN_ERRORS and isinstance(key, ast.Constant) and " " not in str(key.value):
             names = [keyword.arg for keyword in node.keywords]
             known = frozenset(name for name in names if name is not None)
             yield Use(str(key.value), node.lineno, known if None not in names else None)

@@ -9,6 +9,7 @@ from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.adapters.local.sandbox.remedy import Remedy, choose_remedy, find_obstacles
 from gpudev.domain.errors import Invalid
 from gpudev.settings.servers import LocalSettings
+from gpudev.texts.fact import fact
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ def read_sandboxing(local: LocalSettings) -> Sandboxing:
     if not local.isolation:
         return find_sandboxing(local)
     isolation = Isolation(local.isolation)
-    remedy = Remedy(local.isolation_note) if local.isolation_note else None
+    remedy = Remedy(fact("words", words=local.isolation_note)) if local.isolation_note else None
     return Sandboxing(isolation, local.bubblewrap, remedy)
 
 

@@ -8,6 +8,7 @@ from gpudev.adapters.local.nodes.fleet_file import NodeGroup
 from gpudev.adapters.local.record import Record
 from gpudev.domain.names import NodeName
 from gpudev.domain.server import ServerSpec
+from gpudev.texts.sentences import say
 from tests.support.local_cluster import make_spec
 
 FLEET = simulate_fleet([NodeGroup("t4", nodes=2, gpus=4), NodeGroup("cpu-x86", nodes=1, gpus=0)])
@@ -18,6 +19,13 @@ def given(fleet: Fleet, records: list[Record], spec: ServerSpec) -> Record:
     allotment = allot(fleet, records, spec)
     assert isinstance(allotment, Given)
     return Record(spec, "uid", is_placed=True, gpus=allotment.gpus[0])
+
+
+def refusal(records: list[Record], spec: ServerSpec) -> tuple[str, int]:
+    """In words, and of which member."""
+    no_room = allot(FLEET, records, spec)
+    assert isinstance(no_room, NoRoom)
+    return say(no_room.why), no_room.rank
 
 
 def names(record: Record) -> list[str]:
@@ -41,8 +49,9 @@ def test_a_cpu_node_has_slots_for_three() -> None:
     taken: list[Record] = []
     for _ in range(3):
         taken.append(given(FLEET, taken, make_spec(gpus=0, node=CPU)))
-    assert allot(FLEET, taken, make_spec(gpus=0, node=CPU)) == NoRoom(
-        "Node cpu-x86-0 has 0 of 3 free, and 1 are wanted."
+    assert refusal(taken, make_spec(gpus=0, node=CPU)) == (
+        "Node cpu-x86-0 has 0 of 3 free, and 1 are wanted.",
+        0,
     )
 
 
@@ -75,6 +84,7 @@ def test_a_gang_gets_all_gpus_of_each_of_its_nodes() -> None:
 
 def test_a_gang_gets_nothing_where_one_node_has_no_room_and_that_one_is_named() -> None:
     taken = given(FLEET, [], make_spec(gpus=1, node=T4S[1]))
-    assert allot(FLEET, [taken], make_spec(gpus=8, nodes=T4S)) == NoRoom(
-        "Node t4-1 has 3 of 4 free, and 4 are wanted.", rank=1
+    assert refusal([taken], make_spec(gpus=8, nodes=T4S)) == (
+        "Node t4-1 has 3 of 4 free, and 4 are wanted.",
+        1,
     )

@@ -17,6 +17,7 @@ from gpudev.adapters.local.devserver.limits import (
     limits_of,
 )
 from gpudev.domain.catalogue import Share
+from gpudev.texts.sentences import say
 
 UNLIMITED = dict.fromkeys((resource.RLIMIT_CORE, resource.RLIMIT_NOFILE, resource.RLIMIT_NPROC), -1)
 LIMITS = Limits(memory_bytes=64 * 1024**3, cpus=6, processes=6144)
@@ -66,7 +67,7 @@ def test_processes_are_not_counted_with_those_of_other_programs() -> None:
     ],
 )
 def test_what_is_not_limited_is_said(enforced: tuple[str, ...], has_own_user: bool, words: str) -> None:  # noqa: FBT001 - a case of the table
-    assert describe_limits(LIMITS, enforced, has_own_user=has_own_user) == words
+    assert say(describe_limits(LIMITS, enforced, has_own_user=has_own_user)) == words
 
 
 def test_the_files_of_a_cgroup() -> None:

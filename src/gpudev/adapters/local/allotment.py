@@ -10,6 +10,7 @@ from gpudev.adapters.local.nodes.gpu import LocalGpu
 from gpudev.adapters.local.record import Record
 from gpudev.domain.capacity import Node
 from gpudev.domain.server import ServerSpec
+from gpudev.texts.fact import Fact, fact
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class NoRoom:
-    why: str
+    why: Fact
     rank: int = 0
     """Of the first member for which there is none."""
 
@@ -61,15 +62,14 @@ def _allot_member(
     """The lowest free GPUs of its node."""
     node = fleet.find_node(spec.nodes[rank])
     if node is None or node.gpu_type != spec.gpu_type:
-        return NoRoom(f"There is no {spec.gpu_type} node {spec.nodes[rank]} here.", rank)
+        return NoRoom(fact("no_such_node_here", gpu_type=spec.gpu_type, node=spec.nodes[rank]), rank)
     placed = [record for record in all_placed if record.node == node.name]
     taken = {gpu.visible_name for record in placed for gpu in record.gpus}
     free = [gpu for gpu in node.gpus if gpu.visible_name not in taken]
     free_slots = len(free) if node.gpus else node.slots - _count_taken(node, placed)
-    if free_slots < _slots_of(spec):
-        return NoRoom(
-            f"Node {node.name} has {free_slots} of {node.slots} free, and {_slots_of(spec)} are wanted.", rank
-        )
+    if free_slots < (wanted := _slots_of(spec)):
+        why = fact("node_too_full", node=node.name, free=free_slots, slots=node.slots, wanted=wanted)
+        return NoRoom(why, rank)
     return tuple(free[: spec.gpus_per_node])
 
 

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpudev.adapters.local.devserver.limits import ALL_CONTROLLERS, Limits
+from gpudev.texts.fact import fact
+from gpudev.texts.sentences import say
 
 _CONTROL = "gpu-dev-control"
 _SERVER = "gpu-dev-server-"
@@ -51,18 +53,9 @@ class Cgroups:
 
 def describe_cgroups(cgroups: Cgroups | None) -> str:
     """For whoever starts gpu-dev: what is limited, and what to do where it is not."""
-    names = {"memory": "memory", "cpu": "CPU", "pids": "processes"}
     enforced = cgroups.controllers if cgroups else ()
-    limited = ", ".join(names[name] for name in enforced)
-    missing = ", ".join(name for key, name in names.items() if key not in enforced)
-    if not missing:
-        return f"Each dev server is limited in {limited}, to its share of its node."
-    as_user = "" if os.geteuid() == 0 else "--user "
-    known = f"Each dev server is limited in {limited}. " if limited else ""
-    return (
-        f"{known}NOT limited by a cgroup: {missing}. "
-        f"To limit them, start gpu-dev with: systemd-run {as_user}--scope -p Delegate=yes gpu-dev up"
-    )
+    missing = [name for name in ALL_CONTROLLERS if name not in enforced]
+    return say(fact("cgroup_limits", limited=enforced, missing=missing, is_root=os.geteuid() == 0))
 
 
 def limit_files(limits: Limits, controllers: Collection[str]) -> dict[str, str]:

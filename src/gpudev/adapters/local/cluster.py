@@ -45,6 +45,8 @@ from gpudev.domain.volume import FileListing
 from gpudev.faults import FAULTS
 from gpudev.ports.announcements import Announcements
 from gpudev.ports.cluster import CapacityChanged, ClusterChange, ServerChanged, Snapshot
+from gpudev.texts.fact import Fact
+from gpudev.texts.sentences import say
 
 _log = structlog.get_logger(__name__)
 
@@ -202,7 +204,7 @@ class LocalCluster:
         try:
             listeners = self._ports.take(len(spec.nodes))
         except NoPortFree as error:
-            self._wait_for_ports(spec, given, str(error))
+            self._wait_for_ports(spec, given, error.fact)
         else:
             await self._create(draw_up(spec, given, _ports_of(listeners)), listeners)
 
@@ -231,9 +233,9 @@ class LocalCluster:
             member.begin(listener)
             self._announce_room(member.record)
 
-    def _wait_for_ports(self, spec: ServerSpec, given: Given, why: str) -> None:
+    def _wait_for_ports(self, spec: ServerSpec, given: Given, why: Fact) -> None:
         """Nothing is on disk until there are ports: the next owner of the state directory begins afresh."""
-        _log.error("no_port_free", reservation_id=spec.reservation_id, detail=why)
+        _log.error("no_port_free", reservation_id=spec.reservation_id, detail=say(why))
         members = self._add_members(draw_up(spec, given, [0] * len(spec.nodes)))
         for member in members:
             member.wait_for_port(why)
@@ -269,9 +271,7 @@ class LocalCluster:
                 for unwritten in members[number:]:
                     del self._members[unwritten.record.key]
                 raise ClusterUnavailable(
-                    f"The dev server could not be written down in {self._config.state_dir}: "
-                    f"{error.strerror}.",
-                    hint="Look for a full disk or a changed mode.",
+                    "server_not_written_down", state_dir=str(self._config.state_dir), words=error.strerror
                 ) from error
 
     async def _end_all(self, members: Sequence[Upkeep]) -> None:
@@ -288,10 +288,7 @@ class LocalCluster:
             async with asyncio.timeout(_SECONDS_TO_WAIT_FOR_AN_END):
                 await asyncio.shield(ending)
         except TimeoutError as error:
-            raise ClusterUnavailable(
-                f"The dev server {member.record.name} has not ended yet.",
-                hint="A process of it waits for a GPU or a disk, or the state directory cannot be written.",
-            ) from error
+            raise ClusterUnavailable("server_not_ended_yet", name=member.record.name) from error
 
     async def _see_off(self, member: Upkeep) -> None:
         """Try until it is gone: nobody asks a second time for what is stopping already."""
@@ -378,7 +375,7 @@ class LocalCluster:
 
     def _check_open(self) -> None:
         if not self._is_open:
-            raise ClusterUnavailable("This machine's cluster is not open.")
+            raise ClusterUnavailable("machine_not_open")
 
 
 def _ports_of(listeners: Sequence[socket.socket]) -> list[int]:
@@ -394,6 +391,8 @@ def _observe(members: Sequence[Upkeep]) -> ObservedServer:
 def _check_same(record: Record, spec: ServerSpec) -> None:
     if record.spec.reservation_id != spec.reservation_id:
         raise Defect(
-            f"The name {spec.name} already belongs to the dev server of reservation "
-            f"{record.spec.reservation_id}, not of {spec.reservation_id}."
+            "server_name_taken",
+            name=spec.name,
+            owner=record.spec.reservation_id,
+            reservation_id=spec.reservation_id,
         )

@@ -31,9 +31,5 @@ def check_config(config: LocalClusterConfig) -> LocalClusterConfig:
     state_dir = config.state_dir.resolve()
     for path in config.read_only_paths:
         if Path(path).resolve().is_relative_to(state_dir):
-            raise Invalid(
-                f"{path} is inside the state directory {state_dir}, which no dev server may see.",
-                hint="Name another directory.",
-                code="bad_read_only_path",
-            )
+            raise Invalid("path_in_state_dir", code="bad_read_only_path", path=path, state_dir=str(state_dir))
     return replace(config, state_dir=state_dir)

@@ -33,7 +33,4 @@ def _end_root(processes: ServerProcesses) -> None:
                 return
         process.send_signal(signal.SIGKILL)
         if not process.wait_blocking(_SECONDS_TO_DIE):
-            raise ClusterUnavailable(
-                f"Process {processes.root.pid} does not end, although it was killed.",
-                hint="It waits for the kernel, for a GPU or a disk most likely; it is tried again.",
-            )
+            raise ClusterUnavailable("process_does_not_end", pid=processes.root.pid)

@@ -24,7 +24,7 @@ class LocalLogs:
         files = self._records.files_of(id8(reservation_id))
         record = await asyncio.to_thread(files.find_record)
         if record is None or record.spec.reservation_id != reservation_id or not files.log_path.exists():
-            raise NotFound(f"Reservation {id8(reservation_id)} has no dev server now, so no log was found.")
+            raise NotFound("log_without_server", id=reservation_id)
         with files.log_path.open("rb") as log:
             if query.tail is None:
                 yield log.read()

@@ -36,10 +36,10 @@ def draw_up(spec: ServerSpec, given: Given, ports: Sequence[int], uid: str = "")
 
 
 def draw_up_without_room(spec: ServerSpec, no_room: NoRoom) -> tuple[Record, ...]:
-    """Where one member has no room none is placed; the words are that one's."""
+    """Where one member has no room none is placed; the reason is told of that one."""
     uid = str(uuid.uuid4())
     return tuple(
-        Record(spec, uid, is_placed=False, detail=no_room.why if rank == no_room.rank else "", rank=rank)
+        Record(spec, uid, is_placed=False, detail=no_room.why if rank == no_room.rank else None, rank=rank)
         for rank in range(len(spec.nodes))
     )
 

@@ -19,6 +19,7 @@ from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.domain.catalogue import Share
 from gpudev.domain.names import NodeName, ReservationId, id8
 from gpudev.domain.server import HomeVolume, ServerSpec
+from gpudev.texts.fact import Fact, fact, parse_fact
 
 _SPEC_AS_IT_IS = ("reservation_id", "reservation_name", "username", "nodes", "gpu_type", "gpu_count")
 
@@ -61,7 +62,8 @@ class Record:
     """It was READY once, so from now on it is started again however often that fails."""
     is_leaving: bool = False
     """Its deletion has begun and will be finished by whoever owns the state directory."""
-    detail: str = ""
+    detail: Fact | None = None
+    """Why it was not placed."""
     rank: int = 0
     gang: Gang | None = None
     """For a member of a gang. Once it has answered it is not started again: the gang has ended by then."""
@@ -116,9 +118,17 @@ def record_from_json(value: Mapping[str, Any]) -> Record:
                 LocalGpu(gpu["visible_name"], tuple(gpu["device_paths"]), gpu["is_simulated"])
                 for gpu in value["gpus"]
             ),
+            "detail": _detail_from_json(value["detail"]),
             "gang": _gang_from_json(value["gang"]) if value["gang"] else None,
         }
     )
+
+
+def _detail_from_json(value: Mapping[str, Any] | str | None) -> Fact | None:
+    """Records of an earlier version have words."""
+    if isinstance(value, str):
+        return fact("words", words=value) if value else None
+    return parse_fact(value) if value is not None else None
 
 
 def _gang_from_json(value: Mapping[str, Any]) -> Gang:

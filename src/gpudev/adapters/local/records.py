@@ -148,10 +148,7 @@ def _find(path: Path, parse: Callable[[Any], _T]) -> _T | None:
     try:
         return parse(json.loads(text))
     except (ValueError, KeyError, TypeError) as error:
-        raise Defect(
-            f"The record {path} cannot be read: {error!r}.",
-            hint="It was changed by hand or by another version. Move its directory away and start again.",
-        ) from error
+        raise Defect("record_unreadable", path=str(path), error=repr(error)) from error
 
 
 def _replace_file(path: Path, content: object) -> None:

@@ -10,6 +10,7 @@ import socket
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from gpudev.domain.errors import ClusterUnavailable
 from gpudev.domain.server import SshAddress
 from gpudev.domain.untrusted import make_printable
 
@@ -21,11 +22,11 @@ _LONGEST_BANNER = 255
 """As SSH has it."""
 
 
-class PortTaken(Exception):
+class PortTaken(ClusterUnavailable):
     """Another process listens on the port."""
 
 
-class NoPortFree(Exception):
+class NoPortFree(ClusterUnavailable):
     """Other processes have every port that a dev server could get."""
 
 
@@ -36,10 +37,6 @@ class PortRange:
     ports: range = range(30000, 32768)
     is_strict: bool = False
     """If not, any other port of the machine is used once all of these are taken."""
-
-    @property
-    def words(self) -> str:
-        return f"{self.ports.start} to {self.ports.stop - 1}"
 
 
 DEFAULT_PORTS = PortRange()
@@ -54,10 +51,7 @@ def bind_any_port(promised: Collection[int] = (), allowed: PortRange = DEFAULT_P
     if not allowed.is_strict:
         with contextlib.suppress(PortTaken):
             return bind_port(_ANY_PORT)
-    raise NoPortFree(
-        "No port is free for its SSH server: other programs on this machine use all ports from "
-        f"{allowed.words}. It starts when one is free."
-    )
+    raise NoPortFree("no_port_free", first=allowed.ports.start, last=allowed.ports.stop - 1)
 
 
 def bind_port(port: int) -> socket.socket:
@@ -70,7 +64,7 @@ def bind_port(port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         if error.errno == errno.EADDRINUSE:
-            raise PortTaken(f"Port {port} is in use by another process.") from error
+            raise PortTaken("port_in_use", port=port) from error
         raise
     return listener
 

@@ -28,9 +28,7 @@ class StateLock:
         except BlockingIOError:
             os.close(descriptor)
             raise Conflict(
-                f"Another gpu-dev already runs with the state directory {self._state_dir}.",
-                hint="Use that one, or stop it with: gpu-dev down",
-                code="already_running",
+                "state_dir_in_use", code="already_running", state_dir=str(self._state_dir)
             ) from None
         self._descriptor = descriptor
 

@@ -33,14 +33,16 @@ from gpudev.adapters.local.port_pool import PortPool
 from gpudev.adapters.local.record import Record, ServerProcesses
 from gpudev.adapters.local.records import ServerFiles
 from gpudev.adapters.local.running import RunningServer, find_running
-from gpudev.adapters.local.ssh_port import HOST, NoPortFree, PortTaken, bind_port, read_banner
+from gpudev.adapters.local.ssh_port import HOST, PortTaken, bind_port, read_banner
 from gpudev.adapters.local.usage import UsageMeter
-from gpudev.domain.errors import ClusterUnavailable
+from gpudev.domain.errors import ClusterUnavailable, GpuDevError
 from gpudev.domain.idle import Usage
 from gpudev.domain.job import Job
 from gpudev.domain.names import id8
 from gpudev.domain.notices import Notice
 from gpudev.domain.server import ObservedMember, ServerPhase, SshAddress
+from gpudev.texts.fact import Fact, fact
+from gpudev.texts.sentences import say
 
 _log = structlog.get_logger(__name__)
 
@@ -91,7 +93,7 @@ class Upkeep:
         self._surroundings = surroundings
         self._phase = _first_phase(record)
         self._detail = record.detail
-        self._progress = ""
+        self._progress: Fact | None = None
         self._task: asyncio.Task[None] | None = None
         self._listener: socket.socket | None = None
         self._has_begun = False
@@ -107,11 +109,11 @@ class Upkeep:
             rank=self.record.rank,
             address=self._address if is_reachable else None,
             host_keys=(self.record.public_host_key,) if is_reachable else (),
-            detail=self._detail,
-            progress=self._progress,
+            detail=_say(self._detail),
+            progress=_say(self._progress),
         )
 
-    def wait_for_port(self, why: str) -> None:
+    def wait_for_port(self, why: Fact) -> None:
         """It has no port yet, so it cannot be started; whoever waits for it is told why."""
         self._progress = why
         self._set_phase(ServerPhase.STARTING, why)
@@ -119,7 +121,7 @@ class Upkeep:
     def assign(self, record: Record) -> None:
         """What it waited for is there: this is its record now."""
         self.record = record
-        self._progress = ""
+        self._progress = None
 
     async def is_on_disk(self) -> bool:
         """A fresh look at whether the record is still there."""
@@ -218,8 +220,8 @@ class Upkeep:
     async def _run(self) -> None:
         try:
             await self._keep_running()
-        except MemberLost as lost:
-            self._detail = str(lost)
+        except MemberLost:
+            self._detail = fact("gang_member_ended")
         self._set_phase(ServerPhase.FAILED, self._detail)
 
     async def _keep_running(self) -> None:
@@ -230,9 +232,9 @@ class Upkeep:
             await asyncio.sleep(pause_after(failures))
             try:
                 running = await self._adopt_or_start()
-            except (StartFailed, PortTaken, NoPortFree, OSError, ClusterUnavailable) as error:
+            except (StartFailed, OSError, ClusterUnavailable) as error:
                 failures += 1
-                self._note_failure(str(error), failures)
+                self._note_failure(_find_fact(error), failures)
                 continue
             began = loop.time()
             await self._follow(running)
@@ -258,7 +260,7 @@ class Upkeep:
 
     def _check_not_lost(self) -> None:
         if self.record.gang is not None and self.record.has_answered:
-            raise MemberLost("It has ended, and a gang ends with each of its members.")
+            raise MemberLost
 
     async def _start(self) -> None:
         async with self._surroundings.starts:
@@ -298,7 +300,7 @@ class Upkeep:
     def _refresh(self, gpu: LocalGpu) -> LocalGpu:
         present = self._surroundings.fleet.find_gpu(gpu.visible_name)
         if present is None and not gpu.is_simulated:
-            raise StartFailed(f"The GPU {gpu.visible_name} is no longer on this machine.")
+            raise ClusterUnavailable("gpu_gone", gpu=gpu.visible_name)
         return present or gpu
 
     async def _follow(self, running: RunningServer) -> None:
@@ -308,7 +310,7 @@ class Upkeep:
             await running.wait()
             self._log.warning("server_ended", pid=running.pid)
             self._check_not_lost()
-            self._set_phase(ServerPhase.STARTING, "The dev server ended and is started again.")
+            self._set_phase(ServerPhase.STARTING, fact("server_ended_and_starts_again"))
         finally:
             answering.cancel()
             await asyncio.gather(answering, return_exceptions=True)
@@ -316,7 +318,7 @@ class Upkeep:
 
     async def _wait_for_answer(self) -> None:
         while (banner := await read_banner(self._address)) != self._banner:
-            self._detail = f"It does not answer on SSH yet; port {self.record.port} says {banner!r}."
+            self._detail = fact("server_silent", port=self.record.port, banner=repr(banner))
             await asyncio.sleep(_ANSWER_PAUSE)
         if not self.record.has_answered:
             await self._write(replace(self.record, has_answered=True))
@@ -341,17 +343,22 @@ class Upkeep:
             await asyncio.wait({earlier})
         await asyncio.to_thread(self._files.write_record, record)
 
-    def _note_failure(self, words: str, failures: int) -> None:
-        detail = words or self._files.read_last_words() or "The dev server ended while it started."
-        self._log.error("server_not_started", failures=failures, detail=detail, log=str(self._files.log_path))
+    def _note_failure(self, told: Fact | None, failures: int) -> None:
+        detail = told or self._find_last_words() or fact("server_ended_while_starting")
+        log = str(self._files.log_path)
+        self._log.error("server_not_started", failures=failures, detail=say(detail), log=log)
         self._set_phase(ServerPhase.STARTING, detail)
+
+    def _find_last_words(self) -> Fact | None:
+        words = self._files.read_last_words()
+        return fact("words", words=words) if words else None
 
     def _note_end(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()):
             self._log.error("upkeep_failed", exc_info=error)
-            self._set_phase(ServerPhase.FAILED, f"gpu-dev itself failed to look after it: {error!r}")
+            self._set_phase(ServerPhase.FAILED, fact("upkeep_failed", error=repr(error)))
 
-    def _set_phase(self, phase: ServerPhase, detail: str = "") -> None:
+    def _set_phase(self, phase: ServerPhase, detail: Fact | None = None) -> None:
         if self._phase is ServerPhase.STOPPING:
             # There is no way back: a late answer of a server that is to go changes nothing.
             return
@@ -369,6 +376,17 @@ def _first_phase(record: Record) -> ServerPhase:
 def pause_after(failures: int) -> float:
     """No pause at first, then twice as long each time."""
     return min(_LONGEST_PAUSE, _SHORTEST_PAUSE * 2 ** (failures - 1)) if failures else 0.0
+
+
+def _find_fact(error: Exception) -> Fact | None:
+    """What the error tells; None: nothing."""
+    if isinstance(error, GpuDevError):
+        return error.fact
+    return fact("words", words=str(error)) if str(error) else None
+
+
+def _say(told: Fact | None) -> str:
+    return say(told) if told is not None else ""
 
 
 def _is_free(port: int) -> bool:

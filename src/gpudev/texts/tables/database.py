@@ -2,15 +2,48 @@
 
 from __future__ import annotations
 
-from gpudev.texts.template import Text
+from collections.abc import Callable
+
+from gpudev.texts.template import Text, Values
 
 _MIGRATE = "Run: gpu-dev server migrate"
+_STORY = "The whole story is in {log}"
+
+
+def _or_silence(before: str) -> Callable[[Values], str]:
+    """A sentence that ends with what a program wrote, if it did."""
+    return lambda values: values.fill(before + ("{words}" if values["words"] else "it left no message"))
+
 
 TEXTS = {
     "database_silent": Text("The database does not answer: {words}", hint="Try again in a moment."),
     "database_read_only": Text(
         "The database can only be read.", hint="Look whether its disk is full, or whether it is a replica."
     ),
+    # the embedded PostgreSQL
+    "postgres_not_installed": Text(
+        "The embedded PostgreSQL is not installed.", hint="Install it with: pip install 'gpu-dev[server]'"
+    ),
+    "postgres_cannot_run_as": Text(
+        "PostgreSQL cannot run as user {user}: neither `unshare --user` nor `setpriv --reuid` works here.",
+        hint="Run gpu-dev as a normal user.",
+    ),
+    "postgres_failed": Text(_or_silence("PostgreSQL in {path} {what}: "), hint=_STORY),
+    "postgres_ended": Text("ended with {status}"),
+    "postgres_not_ready": Text("was not ready within {limit}"),
+    "postgres_not_ended": Text("The previous PostgreSQL in {path} has not ended within {limit}."),
+    "database_not_made": Text(
+        _or_silence("The database could not be made ({program} ended with {status}): "), hint=_STORY
+    ),
+    "database_in_use": Text(
+        "The database in {path} is already in use by process {pid}.",
+        hint="Stop that one first with: gpu-dev down",
+    ),
+    "database_of_another_user": Text(
+        "The database in {path} belongs to user {owner}, not to {user}.",
+        hint="Run gpu-dev as the user who made it, or choose another state folder.",
+    ),
+    "folder_not_private": Text("{path} is not a private folder of ours.", hint="Remove it: rm -r {path}"),
     # schema and migrations
     "schema_missing": Text("The database has no schema yet.", hint=_MIGRATE),
     "schema_not_granted": Text("The role of the service may not use the schema yet.", hint=_MIGRATE),

@@ -50,6 +50,15 @@ TEXTS = {
     "storage_object_missing": Text("{name} is not there.", hint="Wait."),
     "no_ready_node_in_zone": Text("A node that is ready with {label}={zone} is not there.", hint="Wait."),
     "creation_time_missing": Text("{name} has no creation time."),
+    # this machine as storage
+    "disk_folders_unusable": Text(
+        "The disks in {state_dir} cannot be used: {why}.", hint="Look for a full disk or a changed mode."
+    ),
+    "volume_attached_to_server": Text("Volume {id} is attached to {holder}.", hint="End that server first."),
+    "snapshot_not_there": Text("Snapshot {id} is not there."),
+    "volume_not_there": Text("Volume {id} is not there."),
+    "file_replaced_meanwhile": Text("A file was replaced while it was copied"),
+    "folder_moved_meanwhile": Text("A folder was moved while its tree was worked on"),
     # what is asked of it
     "to_find_disk": Text("find disk {id}"),
     "to_list_volumes": Text("list volumes"),

@@ -72,9 +72,7 @@ class StateFolder:
                 folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise Invalid(
-                f"The state folder {self.path} cannot be used: {error.strerror}.",
-                hint="Choose another with --state-dir.",
-                code="bad_state_dir",
+                "state_dir_unusable", code="bad_state_dir", path=str(self.path), words=error.strerror
             ) from error
         self.path.chmod(0o700)
         if not self.login_file.exists():
@@ -104,11 +102,9 @@ class StateFolder:
         except BlockingIOError as error:
             os.close(descriptor)
             running = self.find_running()
-            where = f" at {running.api_url}" if running else ""
+            api_url = running.api_url if running else ""
             raise Conflict(
-                f"gpu-dev runs already{where}, with its state in {self.path}.",
-                hint="Use it as it is, or stop it with: gpu-dev down",
-                code="already_running",
+                "control_plane_runs", code="already_running", api_url=api_url, path=str(self.path)
             ) from error
         return descriptor
 
@@ -131,7 +127,7 @@ class StateFolder:
     def note_running(self, api_url: str) -> None:
         process = identify(os.getpid())
         if process is None:
-            raise Defect("This process cannot find itself in /proc.")
+            raise Defect("own_process_not_found")
         _write_private(self._control_plane, json.dumps(asdict(ControlPlaneNote(process, api_url))))
 
     def forget_running(self) -> None:

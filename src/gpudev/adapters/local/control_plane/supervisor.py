@@ -14,6 +14,8 @@ from typing import IO
 
 from gpudev.adapters.local.control_plane.readiness import ENVIRONMENT_NAME, ReadyPipe
 from gpudev.domain.errors import GpuDevError
+from gpudev.texts.fact import Fact, fact
+from gpudev.texts.sentences import say
 
 _SHORT_LIFE_SECONDS = 10.0
 _FIRST_PAUSE_SECONDS = 0.1
@@ -69,7 +71,7 @@ class Supervisor:
             self._bury(self._process.pid)
             was_short = clock() - since < _SHORT_LIFE_SECONDS
             pause = min(max(pause * 2, _FIRST_PAUSE_SECONDS), _LONGEST_PAUSE_SECONDS) if was_short else 0.0
-            self._say(f"ended with {status} and is started again")
+            _tell(fact("program_restarted", program=self._program.name, status=status))
             await asyncio.sleep(pause)
             await self._start_again()
 
@@ -79,15 +81,11 @@ class Supervisor:
             try:
                 pipe = await self._spawn()
             except OSError as error:
-                self._say(f"cannot be started: {error}")
+                _tell(fact("program_not_startable", program=self._program.name, error=str(error)))
                 await asyncio.sleep(_LONGEST_PAUSE_SECONDS)
             else:
                 pipe.close()
                 return
-
-    def _say(self, what: str) -> None:
-        sys.stderr.write(f"The {self._program.name} {what}.\n")
-        sys.stderr.flush()
 
     async def stop(self) -> None:
         self._stop.set()
@@ -130,10 +128,19 @@ def _output(log: Path | None) -> Iterator[IO[bytes] | None]:
         yield file
 
 
+def _tell(what: Fact) -> None:
+    sys.stderr.write(f"{say(what)}\n")
+    sys.stderr.flush()
+
+
 def _start_failed(program: Program) -> GpuDevError:
     if program.log is None:
-        return GpuDevError(f"The {program.name} did not start.", hint="Its words are above.", code=_CODE)
+        return GpuDevError("program_not_started", code=_CODE, program=program.name)
     lines = program.log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL_LINES:]
-    words = " | ".join(lines) or "it left no word"
-    hint = f"Its log is {program.log}"
-    return GpuDevError(f"The {program.name} did not start: {words}", hint=hint, code=_CODE)
+    return GpuDevError(
+        "program_not_started_with_log",
+        code=_CODE,
+        program=program.name,
+        words=" | ".join(lines),
+        log=str(program.log),
+    )

@@ -25,7 +25,7 @@ def main() -> None:
     if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, _SIGINT, 0, 0, 0) != 0:
         sys.exit(f"prctl(PR_SET_PDEATHSIG): {os.strerror(ctypes.get_errno())}")
     if os.getppid() != parent:  # it died before the request was made, so no signal will ever come
-        sys.exit("the parent process has ended")
+        sys.exit("parent ended")
     os.execve(command[0], command, environment)  # noqa: S606  # no shell is what is wanted
 
 

@@ -34,6 +34,7 @@ from gpudev.adapters.local.database.postgres_programs import (
     find_programs,
 )
 from gpudev.domain.errors import GpuDevError, StoreUnavailable
+from gpudev.texts.fact import Fact, fact
 
 _log = structlog.get_logger(__name__)
 
@@ -219,15 +220,20 @@ class EmbeddedPostgres:
             async with asyncio.timeout(self._options.start_within.total_seconds()):
                 while not self._folder.says_ready(server.pid):
                     if server.exit_status is not None:
-                        raise self._failure(f"ended with {server.exit_status}", mark)
+                        raise self._failure(fact("postgres_ended", status=server.exit_status), mark)
                     await asyncio.sleep(_READY_POLL.total_seconds())
         except TimeoutError as error:
-            raise self._failure(f"was not ready within {self._options.start_within}", mark) from error
+            what = fact("postgres_not_ready", limit=str(self._options.start_within))
+            raise self._failure(what, mark) from error
 
-    def _failure(self, what: str, mark: int) -> StoreUnavailable:
+    def _failure(self, what: Fact, mark: int) -> StoreUnavailable:
+        folder = self._folder
         return StoreUnavailable(
-            f"PostgreSQL in {self._folder.path} {what}: {self._folder.log_since(mark)}",
-            hint=f"The whole story is in {self._folder.log}",
+            "postgres_failed",
+            path=str(folder.path),
+            what=what,
+            words=folder.log_since(mark),
+            log=str(folder.log),
         )
 
     async def _set_password(self) -> None:

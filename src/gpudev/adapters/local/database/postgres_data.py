@@ -70,8 +70,11 @@ async def _run(folder: PostgresFolder, account: Account, command: tuple[str, ...
         status = await child.wait()
     if status != 0:
         raise StoreUnavailable(
-            f"The database could not be made ({program} ended with {status}): {folder.log_since(mark)}",
-            hint=f"The whole story is in {folder.log}",
+            "database_not_made",
+            program=program,
+            status=status,
+            words=folder.log_since(mark),
+            log=str(folder.log),
         )
 
 

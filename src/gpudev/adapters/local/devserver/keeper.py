@@ -55,7 +55,7 @@ def keep(order: StartOrder, descriptors: OrderDescriptors) -> int:
     linux.name_this_process("gpu-dev-keeper")
     record = files.find_record()
     if record is None:
-        raise Defect(f"There is no record of the dev server {order.key}.")
+        raise Defect("record_missing", key=order.key)
     if order.cgroups is not None:
         order.cgroups.enter(order.key, limits_of(record.spec.share))
     home = find_home(order.state_dir, record)
@@ -204,7 +204,7 @@ def _write_down(files: ServerFiles, root: int, ssh_server: int, isolation: Isola
 def _identify(pid: int) -> ProcessIdentity:
     identity = identify(pid)
     if identity is None:
-        raise Defect(f"Process {pid} ended before it could be written down.")
+        raise Defect("process_ended_early", pid=pid)
     return identity
 
 

@@ -68,7 +68,7 @@ class Launcher:
             except OSError as error:
                 _log.warning("zygote_lost", error=str(error))
                 await self._drop(zygote)
-        _log.error("zygote_unusable", consequence="dev servers start one by one, more slowly")
+        _log.error("zygote_unusable", consequence="slow_starts")
         return await asyncio.to_thread(self._start_plain, order, descriptors)
 
     async def _find_zygote(self) -> _Zygote | None:
@@ -113,7 +113,7 @@ class _Zygote:
                 zygote = cls(_start_program("zygote", [str(number)], (number,), log_path), ours)
             undo.callback(zygote.close)
             if ours.recv(len(HELLO)) != HELLO:
-                raise ConnectionResetError("The zygote ended while it started.")
+                raise ConnectionResetError("zygote_ended_early")
             undo.pop_all()
         return zygote
 

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from gpudev.domain.catalogue import Share
+from gpudev.texts.fact import Fact, fact
 
 _GIB = 1024**3
 _FEWEST_PROCESSES = 4096
@@ -65,15 +66,13 @@ def apply_rlimits(limits: Limits, *, has_own_user: bool) -> None:
         resource.setrlimit(kind, values)
 
 
-def describe_limits(limits: Limits, enforced: Collection[str], *, has_own_user: bool) -> str:
+def describe_limits(limits: Limits, enforced: Collection[str], *, has_own_user: bool) -> Fact:
     """For the greeting: what is limited, and plainly what is not."""
-    cpus = f"{limits.cpus:g} CPU{'' if limits.cpus == 1 else 's'}"
-    wanted = (
-        ("memory", f"{limits.memory_bytes / _GIB:g} GiB of memory", "memory" in enforced),
-        ("CPU", cpus, "cpu" in enforced),
-        ("processes", f"{limits.processes} processes", "pids" in enforced or has_own_user),
-        ("open files", f"{limits.open_files} open files", True),
+    return fact(
+        "server_limits",
+        memory_gib=limits.memory_bytes / _GIB,
+        cpus=limits.cpus,
+        processes=limits.processes,
+        open_files=limits.open_files,
+        enforced=sorted({*enforced, *(["pids"] if has_own_user else [])}),
     )
-    words = ", ".join(amount for _, amount, is_limited in wanted if is_limited)
-    unlimited = ", ".join(name for name, _, is_limited in wanted if not is_limited)
-    return f"{words}; NOT limited: {unlimited}" if unlimited else words

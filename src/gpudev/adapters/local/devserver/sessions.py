@@ -19,6 +19,8 @@ from gpudev.adapters.local.devserver.environment import Account
 from gpudev.adapters.local.devserver.login import Login, Program, start_on_pipes, start_on_terminal
 from gpudev.adapters.local.devserver.terminal import TerminalRequest
 from gpudev.adapters.local.processes.descriptors import read_some, write_all
+from gpudev.texts.fact import fact
+from gpudev.texts.sentences import say
 
 _NOT_STARTED = 255
 _READ_SIZE = 64 * 1024
@@ -55,7 +57,8 @@ class Session:
         try:
             login = self._start()
         except OSError as error:
-            self._stderr.write(f"gpu-dev: no shell could be started: {error}\r\n".encode())
+            words = say(fact("shell_not_started", error=str(error)))
+            self._stderr.write(f"{words}\r\n".encode())
             self._channel.exit(_NOT_STARTED)
             return
         closed = asyncio.create_task(self._channel.wait_closed())

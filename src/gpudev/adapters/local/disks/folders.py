@@ -12,6 +12,7 @@ of its own, and `sweep` removes it.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -22,9 +23,11 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 from gpudev.adapters.local.trees.copy import copy_tree, sync_tree
+from gpudev.adapters.local.trees.cursor import TreeError
 from gpudev.adapters.local.trees.removal import remove_tree
 from gpudev.domain.disk import DiskId, SnapshotId, VolumeId
 from gpudev.domain.volume import DiskTags, ObservedSnapshot, ObservedVolume, SnapshotPhase
+from gpudev.texts.fact import fact
 
 _MAKING = ".making-"
 _LEAVING = ".leaving-"
@@ -74,13 +77,13 @@ class DiskFolders:
         source = volume.source_snapshot_id
         content = self.snapshots / source / "home" if source else None
         if source and not (self.snapshots / source).is_dir():
-            raise FileNotFoundError(f"Snapshot {source} is not there.")
+            raise TreeError(errno.ENOENT, fact("snapshot_not_there", id=source))
         self._make(self.volumes / volume.volume_id, "volume.json", volume, content)
 
     def make_snapshot(self, snapshot: ObservedSnapshot) -> None:
         volume = self.volumes / snapshot.volume_id
         if not volume.is_dir():
-            raise FileNotFoundError(f"Volume {snapshot.volume_id} is not there.")
+            raise TreeError(errno.ENOENT, fact("volume_not_there", id=snapshot.volume_id))
         self._make(self.snapshots / snapshot.snapshot_id, "snapshot.json", snapshot, volume / "home")
 
     def tag_volume(self, volume_id: VolumeId, tags: DiskTags) -> None:

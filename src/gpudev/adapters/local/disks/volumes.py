@@ -17,6 +17,7 @@ from typing import Any, Self, TypeVar
 import structlog
 
 from gpudev.adapters.local.disks.folders import DiskFolders
+from gpudev.adapters.local.trees.cursor import TreeError
 from gpudev.adapters.local.trees.listing import list_tree
 from gpudev.adapters.local.trees.sweeper import THREADS, Sweeper
 from gpudev.domain.disk import DiskId, SnapshotId, VolumeId
@@ -139,9 +140,7 @@ class LocalVolumes:
 
     async def delete_volume(self, volume_id: VolumeId) -> None:
         if holder := self._list_attached().get(volume_id):
-            raise StorageRefused(
-                f"Volume {volume_id} is attached to {holder}.", hint="End that server first."
-            )
+            raise StorageRefused("volume_attached_to_server", id=volume_id, holder=holder)
         await self._on_tree(lambda: self._folders.remove_volume(volume_id))
 
     async def delete_snapshot(self, snapshot_id: SnapshotId) -> None:
@@ -165,9 +164,9 @@ class LocalVolumes:
             return await asyncio.get_running_loop().run_in_executor(threads, work)
         except OSError as error:
             _log.warning("disk_folder_failed", error=str(error))
+            why = error.told if isinstance(error, TreeError) else error.strerror or str(error)
             raise StorageUnavailable(
-                f"The disks in {self._folders.state_dir} cannot be used: {error.strerror or error}.",
-                hint="Look for a full disk or a changed mode.",
+                "disk_folders_unusable", state_dir=str(self._folders.state_dir), why=why
             ) from error
 
 

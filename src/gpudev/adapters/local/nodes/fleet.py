@@ -84,11 +84,7 @@ def load_fleet(choice: str, base: Catalogue = DEFAULT_CATALOGUE) -> Fleet:
         return simulate_fleet(PRESETS[choice])
     path = Path(choice).expanduser()
     if not path.is_file():
-        raise Invalid(
-            f'There is no fleet "{choice}", and no file of that name.',
-            hint=f"Use {', '.join(PRESETS)}, {DETECT} or the path of a fleet file.",
-            code="unknown_fleet",
-        )
+        raise Invalid("fleet_unknown", code="unknown_fleet", choice=choice, presets=[*PRESETS, DETECT])
     return simulate_fleet(read_fleet_file(path, base))
 
 
@@ -107,11 +103,7 @@ def simulate_fleet(groups: Sequence[NodeGroup]) -> Fleet:
 def detect_fleet(gpus: Sequence[DetectedGpu], base: Catalogue = DEFAULT_CATALOGUE) -> Fleet:
     """One node for each type of real GPU: a machine seldom has more than one type."""
     if not gpus:
-        raise Invalid(
-            "This machine has no NVIDIA GPU, or its driver is not loaded.",
-            hint="Check with nvidia-smi, or use simulated GPUs: --fleet test",
-            code="no_gpus_detected",
-        )
+        raise Invalid("no_gpu_detected", code="no_gpus_detected")
     by_type: dict[str, list[DetectedGpu]] = {}
     for gpu in gpus:
         by_type.setdefault(type_name_of(gpu.product, base), []).append(gpu)

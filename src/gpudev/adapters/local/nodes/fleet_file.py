@@ -21,6 +21,7 @@ from gpudev.domain.errors import Invalid
 MAX_NODES = 100
 MAX_GPUS_PER_NODE = 64
 _KEYS = ("type", "count", "gpus", "labels")
+_CODE = "bad_fleet_file"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +39,13 @@ def read_fleet_file(path: Path, base: Catalogue) -> tuple[NodeGroup, ...]:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise _bad(path, f"is not TOML: {error}.", "Write it as shown in docs/howto/fleet.md.") from error
+        raise Invalid("fleet_file_not_toml", code=_CODE, path=str(path), words=str(error)) from error
     except OSError as error:
-        raise _bad(path, f"cannot be read: {error.strerror}.", "Check the path and its mode.") from error
+        raise Invalid("fleet_file_unreadable", code=_CODE, path=str(path), words=error.strerror) from error
     tables = content.get("nodes")
     if not isinstance(tables, list) or not tables or set(content) != {"nodes"}:
-        raise _bad(path, "must hold [[nodes]] tables and nothing else.", 'Start with: [[nodes]] type = "t4"')
-    places = (_Place(path, f"[[nodes]] number {number}") for number in range(1, len(tables) + 1))
+        raise Invalid("fleet_file_without_nodes", code=_CODE, path=str(path))
+    places = (_Place(str(path), number) for number in range(1, len(tables) + 1))
     groups = tuple(_read_group(place, table, base) for place, table in zip(places, tables, strict=True))
     _check_equal_nodes(path, groups)
     return groups
@@ -52,19 +53,20 @@ def read_fleet_file(path: Path, base: Catalogue) -> tuple[NodeGroup, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    path: Path
-    words: str
+    """A table of the file, by its number from 1."""
 
-    def refuse(self, what: str, hint: str) -> Invalid:
-        return _bad(self.path, f"{self.words}: {what}", hint)
+    path: str
+    number: int
 
 
 def _read_group(place: _Place, table: object, base: Catalogue) -> NodeGroup:
     if not isinstance(table, Mapping):
-        raise place.refuse("it is not a table.", 'Write: [[nodes]] type = "t4"')
+        raise Invalid("fleet_table_not_table", code=_CODE, path=place.path, number=place.number)
     unknown = sorted(set(table) - set(_KEYS))
     if unknown:
-        raise place.refuse(f'"{unknown[0]}" is not known.', f"The keys are {_in_words(_KEYS)}.")
+        raise Invalid(
+            "fleet_key_unknown", code=_CODE, path=place.path, number=place.number, key=unknown[0], keys=_KEYS
+        )
     gpu_type = _read_type(place, table.get("type"), base)
     return NodeGroup(
         gpu_type.name,
@@ -76,15 +78,22 @@ def _read_group(place: _Place, table: object, base: Catalogue) -> NodeGroup:
 
 def _read_labels(place: _Place, value: object) -> dict[str, str]:
     if not isinstance(value, dict) or not all(isinstance(one, str) for one in value.values()):
-        raise place.refuse(f"labels = {value!r} are not labels.", 'Use for example { nsight = "true" }.')
+        raise Invalid(
+            "fleet_labels_wrong", code=_CODE, path=place.path, number=place.number, value=repr(value)
+        )
     return dict(value)
 
 
 def _read_type(place: _Place, value: Any, base: Catalogue) -> GpuType:
     found = base.find(value) if isinstance(value, str) else None
     if found is None:
-        raise place.refuse(
-            f"type = {value!r} is not a GPU type.", f"The types are {_in_words(base.by_name)}."
+        raise Invalid(
+            "fleet_type_unknown",
+            code=_CODE,
+            path=place.path,
+            number=place.number,
+            value=repr(value),
+            types=list(base.by_name),
         )
     return found
 
@@ -93,14 +102,28 @@ def _read_gpus(place: _Place, table: Mapping[str, Any], gpu_type: GpuType) -> in
     if not gpu_type.is_cpu_only:
         return _read_number(place, table, "gpus", default=gpu_type.gpus_per_node, highest=MAX_GPUS_PER_NODE)
     if "gpus" in table:
-        raise place.refuse(f"{gpu_type.name} nodes have no GPUs.", "Leave gpus out.")
+        raise Invalid(
+            "fleet_gpus_on_cpu_node",
+            code=_CODE,
+            path=place.path,
+            number=place.number,
+            gpu_type=gpu_type.name,
+        )
     return 0
 
 
 def _read_number(place: _Place, table: Mapping[str, Any], key: str, *, default: int, highest: int) -> int:
     value = table.get(key, default)
     if type(value) is not int or not 1 <= value <= highest:
-        raise place.refuse(f"{key} = {value!r} is not a number of them.", f"Use 1 to {highest}.")
+        raise Invalid(
+            "fleet_number_wrong",
+            code=_CODE,
+            path=place.path,
+            number=place.number,
+            key=key,
+            value=repr(value),
+            highest=highest,
+        )
     return value
 
 
@@ -109,16 +132,11 @@ def _check_equal_nodes(path: Path, groups: Iterable[NodeGroup]) -> None:
     sizes: dict[str, int] = {}
     for group in groups:
         if sizes.setdefault(group.gpu_type, group.gpus) != group.gpus:
-            raise _bad(
-                path,
-                f"gives {group.gpu_type} nodes of {sizes[group.gpu_type]} and of {group.gpus} GPUs.",
-                "All nodes of a type have the same number; use another type for the others.",
+            raise Invalid(
+                "fleet_sizes_differ",
+                code=_CODE,
+                path=str(path),
+                gpu_type=group.gpu_type,
+                first=sizes[group.gpu_type],
+                other=group.gpus,
             )
-
-
-def _bad(path: Path, what: str, hint: str) -> Invalid:
-    return Invalid(f"The fleet file {path} {what}", hint=hint, code="bad_fleet_file")
-
-
-def _in_words(choices: Iterable[str]) -> str:
-    return ", ".join(choices)

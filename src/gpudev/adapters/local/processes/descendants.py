@@ -70,10 +70,7 @@ def end_strays(server_name: str) -> None:
     deadline = time.monotonic() + _SECONDS_TO_DIE
     while strays := find_strays(server_name):
         if time.monotonic() > deadline:
-            raise ClusterUnavailable(
-                f"Processes {sorted(strays)} do not end, although they were killed.",
-                hint="They wait for a GPU or a disk, or are another user's; it is tried again.",
-            )
+            raise ClusterUnavailable("processes_do_not_end", pids=sorted(strays))
         for pid in strays:
             _send(pid, signal.SIGKILL)
         time.sleep(_ROUND_SECONDS)

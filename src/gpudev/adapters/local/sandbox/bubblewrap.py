@@ -14,6 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpudev.texts.fact import Fact, fact
+
 _SECONDS = 20
 _NAME = "bwrap"
 
@@ -24,17 +26,17 @@ class Choice:
 
     program: str = ""
     """Empty if none works."""
-    problems: tuple[str, ...] = ()
+    problems: tuple[Fact, ...] = ()
 
 
-def choose_program(candidates: Sequence[str], find_problem: Callable[[str], str]) -> Choice:
+def choose_program(candidates: Sequence[str], find_problem: Callable[[str], str | Fact]) -> Choice:
     """The first candidate without a problem."""
-    problems: list[str] = []
+    problems: list[Fact] = []
     for candidate in candidates:
         problem = find_problem(candidate)
         if not problem:
             return Choice(candidate, tuple(problems))
-        problems.append(f"{candidate}: {problem}")
+        problems.append(fact("bubblewrap_problem", program=candidate, why=problem))
     return Choice(problems=tuple(problems))
 
 
@@ -62,13 +64,13 @@ def find_bundled() -> Path | None:
     return path
 
 
-def try_program(program: str) -> str:
+def try_program(program: str) -> str | Fact:
     """Really make and enter a sandbox, in the mode that would be used; what went wrong, or ""."""
     probe = [sys.executable, "-P", "-m", "gpudev.adapters.local.sandbox.sandbox_probe", program]
     try:
         done = subprocess.run(probe, capture_output=True, text=True, timeout=_SECONDS, check=False)
     except subprocess.TimeoutExpired:
-        return f"no sandbox after {_SECONDS} seconds"
+        return fact("probe_timeout", seconds=_SECONDS)
     if done.returncode == 0:
         return ""
-    return done.stderr.strip().rpartition("\n")[2] or f"exit code {done.returncode}"
+    return done.stderr.strip().rpartition("\n")[2] or fact("probe_exit_code", code=done.returncode)

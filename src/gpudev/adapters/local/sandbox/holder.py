@@ -20,6 +20,7 @@ from typing import NamedTuple
 from gpudev.adapters.local.processes import linux
 from gpudev.adapters.local.sandbox.bubblewrap import list_programs
 from gpudev.adapters.local.sandbox.sandbox import HOME, Sandbox, bubblewrap_arguments, sandbox_files
+from gpudev.domain.errors import ClusterUnavailable
 
 _SECONDS_TO_START = 15
 _HOLDER = ("/bin/cat",)
@@ -27,8 +28,8 @@ _HELLO = b"\n"
 _MAX_WORDS = 2000
 
 
-class SandboxFailed(Exception):
-    """bubblewrap did not make the sandbox; the message has its own words."""
+class SandboxFailed(ClusterUnavailable):
+    """bubblewrap did not make the sandbox."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ def start_holder(sandbox: Sandbox, program: str = "") -> Holder:
     `program` is the path of bubblewrap; empty: the first that is installed.
     """
     if not (program := program or next(iter(list_programs()), "")):
-        raise SandboxFailed("No bubblewrap is installed.")
+        raise SandboxFailed("bubblewrap_missing")
     input_, lifeline = os.pipe()
     echo, output = os.pipe()
     os.write(lifeline, _HELLO)
@@ -94,7 +95,7 @@ def start_holder(sandbox: Sandbox, program: str = "") -> Holder:
         os.close(output)
         described = _read_to_end(info)
         if not _echoes(echo):
-            raise SandboxFailed(_read_words(words))
+            raise _failure(words)
     os.close(echo)
     return Holder(monitor, json.loads(described)["child-pid"], lifeline)
 
@@ -124,10 +125,13 @@ def _start_bubblewrap(
     return monitor, info
 
 
-def _read_words(words: int) -> str:
+def _failure(words: int) -> SandboxFailed:
+    """In bubblewrap's own words, if it has any."""
     os.lseek(words, 0, os.SEEK_SET)
     text = os.read(words, _MAX_WORDS).decode(errors="replace").strip()
-    return text or f"bubblewrap had not made it after {_SECONDS_TO_START} seconds."
+    if text:
+        return SandboxFailed("words", words=text)
+    return SandboxFailed("sandbox_timeout", seconds=_SECONDS_TO_START)
 
 
 def enter_sandbox(namespaces: Namespaces, sandbox: Sandbox) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 
 from gpudev.adapters.local.sandbox.bubblewrap import find_program
+from gpudev.texts.fact import Fact, fact
+from gpudev.texts.sentences import say
 
 
 class Isolation(StrEnum):
@@ -14,20 +16,14 @@ class Isolation(StrEnum):
     """Plain processes of the user who started gpu-dev."""
 
     @property
+    def told(self) -> Fact:
+        if self is Isolation.BUBBLEWRAP:
+            return fact("isolated_by_bubblewrap")
+        return fact("not_isolated")
+
+    @property
     def sentence(self) -> str:
-        return _SENTENCES[self]
-
-
-_SENTENCES = {
-    Isolation.BUBBLEWRAP: (
-        "Dev servers are sandboxed with bubblewrap: they do not see each other's files, processes and "
-        "shared memory. They share the machine's network."
-    ),
-    Isolation.NONE: (
-        "Dev servers are NOT isolated: everyone who logs in can read and change everything that the user "
-        "who started gpu-dev can."
-    ),
-}
+        return say(self.told)
 
 
 def probe_isolation() -> Isolation:

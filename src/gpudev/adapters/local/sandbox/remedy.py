@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpudev.adapters.local.sandbox.bubblewrap import find_bundled
+from gpudev.texts.fact import Fact, fact
+from gpudev.texts.sentences import say
 
 _SYSCTL = Path("/proc/sys")
 _RESTRICTED_BY_APPARMOR = "kernel/apparmor_restrict_unprivileged_userns"
@@ -39,35 +41,36 @@ class Obstacles:
     """The path of the program that comes with gpu-dev."""
     apparmor_restricts: bool = False
     namespaces_forbidden: bool = False
-    problems: tuple[str, ...] = ()
+    problems: tuple[Fact, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    sentence: str
-    text: str = ""
-    """Lines to be copied as they are."""
+    advice: Fact
+    lines: Fact | None = None
+    """To be copied as they are."""
+
+    @property
+    def sentence(self) -> str:
+        return say(self.advice)
+
+    @property
+    def text(self) -> str:
+        return say(self.lines) if self.lines is not None else ""
 
 
 def choose_remedy(seen: Obstacles) -> Remedy:
     if seen.is_asked_for:
-        return Remedy("GPU_DEV_ISOLATION=none asks for this; leave it out to have sandboxes.")
+        return Remedy(fact("no_sandbox_wanted"))
     if seen.apparmor_restricts and not seen.is_root and seen.bundled:
         path = f"/etc/apparmor.d/{_PROFILE_NAME}"
-        return Remedy(
-            "AppArmor keeps ordinary users from making sandboxes here. Install the system's bubblewrap, or "
-            "the AppArmor profile that gpu-dev up prints, and start gpu-dev again.",
-            f"As root, write this to {path}:\n\n{apparmor_profile(seen.bundled)}\n"
-            f"then load it: apparmor_parser -r {path}",
-        )
+        profile = fact("apparmor_profile", path=path, profile=apparmor_profile(seen.bundled))
+        return Remedy(fact("apparmor_restricts"), profile)
     if seen.namespaces_forbidden and not seen.is_root:
-        return Remedy(
-            "This kernel forbids user namespaces. As root: sysctl -w kernel.unprivileged_userns_clone=1 "
-            "user.max_user_namespaces=10000"
-        )
+        return Remedy(fact("namespaces_forbidden"))
     if seen.problems:
-        return Remedy(f"bubblewrap does not work here. {'; '.join(seen.problems)}.")
-    return Remedy("Install bubblewrap to sandbox them: pip install 'gpu-dev[local]'")
+        return Remedy(fact("bubblewrap_does_not_work", problems=seen.problems))
+    return Remedy(fact("bubblewrap_not_installed"))
 
 
 def apparmor_profile(program: str) -> str:
@@ -75,7 +78,7 @@ def apparmor_profile(program: str) -> str:
     return _PROFILE.format(name=_PROFILE_NAME, program=program.replace('"', '\\"'))
 
 
-def find_obstacles(problems: tuple[str, ...], *, is_asked_for: bool) -> Obstacles:
+def find_obstacles(problems: tuple[Fact, ...], *, is_asked_for: bool) -> Obstacles:
     return Obstacles(
         is_root=os.geteuid() == 0,
         is_asked_for=is_asked_for,

@@ -14,8 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gpudev.adapters.local.processes.linux import sync_file_system
-from gpudev.adapters.local.trees.cursor import READ, Cursor, permit
+from gpudev.adapters.local.trees.cursor import READ, Cursor, TreeError, permit
 from gpudev.adapters.local.trees.removal import remove_tree
+from gpudev.texts.fact import fact
 
 _FICLONE = 0x40049409
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -117,7 +118,7 @@ class _Copier:
         with _opened(_open_file(name, source)) as reading:
             info = os.fstat(reading)
             if not stat.S_ISREG(info.st_mode):
-                raise OSError(errno.ESTALE, "A file was replaced while it was copied")
+                raise TreeError(errno.ESTALE, fact("file_replaced_meanwhile"))
             with _opened(os.open(name, _CREATE, 0o600, dir_fd=target)) as writing:
                 if not self._share_blocks(reading, writing):
                     _copy_bytes(reading, writing, info.st_size)

@@ -14,9 +14,20 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from gpudev.texts.fact import Fact, fact
+from gpudev.texts.sentences import say
+
 READ = stat.S_IRUSR | stat.S_IXUSR
 CHANGE = stat.S_IRWXU
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class TreeError(OSError):
+    """What we notice ourselves to be wrong with a tree: `told`, with a number of the kernel's."""
+
+    def __init__(self, number: int, told: Fact) -> None:
+        super().__init__(number, say(told))
+        self.told = told
 
 
 class Cursor:
@@ -47,7 +58,7 @@ class Cursor:
         parent = os.open("..", _OPEN, dir_fd=self.descriptor)
         if _identify(parent) != self._above[-1]:
             os.close(parent)
-            raise OSError(errno.ESTALE, "A folder was moved while its tree was worked on")
+            raise TreeError(errno.ESTALE, fact("folder_moved_meanwhile"))
         self._above.pop()
         left, self.descriptor = self.descriptor, parent
         try:

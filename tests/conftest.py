@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import sys
+import time
 
 import pytest
 
@@ -15,6 +16,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 for _name in ("CI", "NO_COLOR", "GPU_DEV_API_URL", "GPU_DEV_STATE_DIR", "GPU_DEV_DATABASE_URL"):
     os.environ.pop(_name, None)
+# Clients tell their zone, and times in sentences are written in it.
+os.environ["TZ"] = "UTC"
+time.tzset()
 # Tests start hundreds of processes; without bytecode each compiles the product again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import UTC, timedelta, tzinfo
 
 import structlog
 from fastapi import FastAPI, Request, Response
@@ -16,7 +16,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from gpudev.api.descriptions import list_wire_types
 from gpudev.api.encoding import json_response
 from gpudev.api.free_text import BadText
+from gpudev.api.zones import zone_of
 from gpudev.domain import errors
+from gpudev.texts.sentences import advise, say
 from gpudev.wire.cluster import ErrorBody
 from gpudev.wire.text import NOT_FOUND
 from gpudev.wire.versions import CLIENT_HEADER
@@ -61,7 +63,11 @@ def install(app: FastAPI) -> None:
 async def _answer_known(request: Request, error: Exception) -> Response:
     if not isinstance(error, errors.GpuDevError):
         raise error
-    return answer_of(error, shows_hint=shows_hint(request))
+    return _answer(request, error)
+
+
+def _answer(request: Request, error: errors.GpuDevError) -> Response:
+    return answer_of(error, shows_hint=shows_hint(request), zone=zone_of(request))
 
 
 def shows_hint(request: Request) -> bool:
@@ -69,8 +75,8 @@ def shows_hint(request: Request) -> bool:
     return CLIENT_HEADER in request.headers
 
 
-def answer_of(error: errors.GpuDevError, *, shows_hint: bool = True) -> Response:
-    """Where the client does not show the hint, it becomes part of the sentence."""
+def answer_of(error: errors.GpuDevError, *, shows_hint: bool = True, zone: tzinfo = UTC) -> Response:
+    """Where the client does not show the hint, it becomes part of the sentence. Times are in the zone."""
     status = status_of(error)
     headers = {}
     if isinstance(error, errors.Unavailable | errors.TooManyRequests):
@@ -78,8 +84,9 @@ def answer_of(error: errors.GpuDevError, *, shows_hint: bool = True) -> Response
         headers["Retry-After"] = str(max(1, math.ceil(wait.total_seconds())))
     if status == 401:  # noqa: PLR2004 - the status itself
         headers["WWW-Authenticate"] = "Bearer"
-    detail = error.message if shows_hint else f"{error.message} {error.hint}".rstrip()
-    return json_response(ErrorBody(detail=detail, code=error.code, hint=error.hint), status, headers)
+    sentence, hint = say(error.fact, zone), advise(error.fact, zone)
+    detail = sentence if shows_hint else f"{sentence} {hint}".rstrip()
+    return json_response(ErrorBody(detail=detail, code=error.code, hint=hint), status, headers)
 
 
 async def _answer_validation(request: Request, error: Exception) -> Response:
@@ -88,7 +95,7 @@ async def _answer_validation(request: Request, error: Exception) -> Response:
     for problem in error.errors():
         flaw = problem.get("ctx", {}).get("error")
         if isinstance(flaw, BadText):
-            return answer_of(_error_of_text(flaw, _field(problem["loc"])), shows_hint=shows_hint(request))
+            return _answer(request, _error_of_text(flaw, _field(problem["loc"])))
     problems = [
         {"loc": _place(problem["loc"]), "msg": problem["msg"], "type": problem["type"]}
         for problem in error.errors()

@@ -10,6 +10,7 @@ name at GitHub in `GPU_DEV_GITHUB_USER`, then in `github_user`; the region in `A
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +28,7 @@ from gpudev.client.config_file import (
 )
 from gpudev.client.errors import BrokenFile, Unreachable, Usage
 
+_LOCALTIME = Path("/etc/localtime")
 DEFAULT_PORTS = {"http": 80, "https": 443}
 LOOPBACK_HOSTS = frozenset({"127.0.0.1", "localhost", "::1"})
 
@@ -125,6 +127,17 @@ def read_surroundings(environ: Mapping[str, str] = os.environ) -> Surroundings:
         github_user=environ.get("GPU_DEV_GITHUB_USER") or None,
         github_url=(environ.get("GPU_DEV_GITHUB_URL") or "https://github.com").rstrip("/"),
     )
+
+
+def find_time_zone(environ: Mapping[str, str] = os.environ, localtime: Path = _LOCALTIME) -> str | None:
+    """The IANA name of this machine's zone; None where neither `TZ` nor the link has one."""
+    given = environ.get("TZ")
+    try:
+        named = str(localtime.readlink()) if given is None else given.removeprefix(":")
+    except OSError:
+        return None
+    name = named.rpartition("/zoneinfo/")[2]
+    return name if re.fullmatch(r"[A-Za-z][A-Za-z0-9_+/-]{0,63}", name) else None
 
 
 def read_proxy_variables(environ: Mapping[str, str] = os.environ) -> ProxyVariables:

@@ -26,13 +26,13 @@ from typing import NamedTuple, Self
 from urllib.parse import urlsplit
 
 from gpudev import __version__
-from gpudev.client.config import DEFAULT_PORTS, LOOPBACK_HOSTS, read_proxy_variables
+from gpudev.client.config import DEFAULT_PORTS, LOOPBACK_HOSTS, find_time_zone, read_proxy_variables
 from gpudev.client.errors import ClientError, Outdated, Unreachable
 from gpudev.client.interruption import stopped_by
 from gpudev.client.proxies import Proxy, ProxyFailed, dial_through, dial_to, find_proxy
 from gpudev.client.redirects import MOST_HOPS, REDIRECTS, choose_method, find_target, too_many
 from gpudev.client.transport import Answer, BadAnswer, Connection, ConnectionEnded, dial_unix
-from gpudev.wire.versions import OLDEST_CLIENT_HEADER, VERSION_HEADER
+from gpudev.wire.versions import CLIENT_HEADER, OLDEST_CLIENT_HEADER, TIME_ZONE_HEADER, VERSION_HEADER
 
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 30.0
@@ -251,8 +251,12 @@ class Http:
         return self._proxy is not None and self._scheme == "http"
 
     def _ask(self, connection: Connection, request: Request) -> Answer:
-        ours = {"Host": self._named_host, "X-GPU-Dev-Client": __version__, "Accept": "application/json"}
-        headers = {**ours, **request.headers}
+        headers = {
+            "Host": self._named_host,
+            **self.own_headers,
+            "Accept": "application/json",
+            **request.headers,
+        }
         if request.body is not None:
             headers["Content-Type"] = "application/json"
         path = self._path_of(request)
@@ -263,6 +267,12 @@ class Http:
         if self.server_version is None:
             self._meet(answer)
         return answer
+
+    @cached_property
+    def own_headers(self) -> Mapping[str, str]:
+        """What this client is, and in which zone its reader lives."""
+        zone = find_time_zone()
+        return {CLIENT_HEADER: __version__, **({TIME_ZONE_HEADER: zone} if zone else {})}
 
     def _meet(self, answer: Answer) -> None:
         version, oldest = answer.get_header(VERSION_HEADER), answer.get_header(OLDEST_CLIENT_HEADER)

@@ -6,7 +6,6 @@ import socket
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
-from gpudev import __version__
 from gpudev.client.errors import ServerFailed, Unreachable, error_of
 from gpudev.client.http import Http, Request
 from gpudev.client.redirects import MOST_HOPS, REDIRECTS, find_target, too_many
@@ -64,7 +63,7 @@ def _follow(proxy: Http, path: str, authorisation: str) -> Tunnel | _Refusal:
 
 def _ask(proxy: Http, path: str, authorisation: str) -> Tunnel | _Refusal:
     upgrade = Upgrade.new(SUBPROTOCOL)
-    headers = {"Host": proxy.authority, "Authorization": authorisation, "X-GPU-Dev-Client": __version__}
+    headers = {"Host": proxy.authority, "Authorization": authorisation, **proxy.own_headers}
     connection = proxy.dial()
     try:
         with proxy.translated_errors():

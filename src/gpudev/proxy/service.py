@@ -8,6 +8,7 @@ import socket
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import tzinfo
 from http import HTTPStatus
 from typing import cast
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -22,6 +23,7 @@ from websockets.typing import Subprotocol
 from gpudev.api.encoding import json_response
 from gpudev.api.errors import answer_of
 from gpudev.api.origin import find_address
+from gpudev.api.zones import find_zone
 from gpudev.app.application import TrustedProxies
 from gpudev.app.audit_tally import AuditTally
 from gpudev.app.connect import Connect
@@ -31,6 +33,7 @@ from gpudev.domain.names import UserId
 from gpudev.proxy.tunnel import CHUNK, Tunnel
 from gpudev.telemetry import TUNNEL_REQUESTS, TUNNELS
 from gpudev.wire.tunnel import ENDED, GOING_AWAY, IDLE, SUBPROTOCOL
+from gpudev.wire.versions import TIME_ZONE_HEADER
 
 _log = structlog.get_logger(__name__)
 
@@ -105,7 +108,7 @@ class SshProxy:
         try:
             await self._grant(cast("Tunnel", connection), request)
         except GpuDevError as error:
-            answer = answer_of(error)
+            answer = answer_of(error, zone=_zone_of(request))
             TUNNEL_REQUESTS.labels(answer.status_code).inc()
             return _response(answer)
         TUNNEL_REQUESTS.labels(101).inc()
@@ -173,6 +176,10 @@ class SshProxy:
         over = [tunnel for tunnel, destination in led_to.items() if destination not in still_open]
         # All at once: a client that does not answer to the end holds up none of the others.
         await asyncio.gather(*(tunnel.end(ENDED, "ended", _OVER) for tunnel in over))
+
+
+def _zone_of(request: Request) -> tzinfo:
+    return find_zone(next(iter(request.headers.get_all(TIME_ZONE_HEADER)), ""))
 
 
 def _response(answer: HttpAnswer) -> Response:

@@ -55,7 +55,7 @@ class Values:
     def show(self, value: Any, spec: str = "") -> str:
         """A value as the template writes it."""
         if (pattern := _TIMES.get(spec)) is not None:
-            return datetime.fromisoformat(value).astimezone(self._zone).strftime(pattern)
+            return _local(datetime.fromisoformat(value), self._zone).strftime(pattern)
         if (write := _FORMS.get(spec)) is not None:
             return write(value)
         if spec.startswith("count "):
@@ -83,6 +83,14 @@ class Text:
 
 def fill(template: Template, values: Values) -> str:
     return values.fill(template) if isinstance(template, str) else template(values)
+
+
+def _local(at: datetime, zone: tzinfo) -> datetime:
+    """In UTC where the zone has no such time: at the ends of the calendar."""
+    try:
+        return at.astimezone(zone)
+    except OverflowError:
+        return at
 
 
 def format_count(count: int, noun: str) -> str:

@@ -211,6 +211,29 @@ def test_a_key_that_can_be_renewed_is_renewed_without_a_word(
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.parametrize(
+    "zone, time",
+    [
+        ("", "2020-01-01 12:00 UTC"),
+        ("Europe/Berlin", "2020-01-01 13:00 CET"),
+        (":Asia/Tokyo", "2020-01-01 21:00 JST"),
+        ("CET-1CEST,M3.5.0", "2020-01-01 12:00 UTC"),
+    ],
+    ids=("none", "berlin", "tokyo", "posix"),
+)
+def test_the_times_of_a_refusal_are_in_the_zone_of_the_machine(
+    prepare: Callable[[str], None],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    zone: str,
+    time: str,
+) -> None:
+    monkeypatch.setenv("TZ", zone)
+    prepare("unknown")
+    assert run(["reserve", "--gpu-type", "t4", "--gpus", "1", "--at", "2020-01-01T12:00Z"]) == 2
+    assert f"A booking for {time} is in the past." in capsys.readouterr().err
+
+
 def test_setup_asks_nothing_without_a_terminal(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["setup"]) == 2
     assert "There is nobody to ask here: give --environment and --api-url." in capsys.readouterr().err

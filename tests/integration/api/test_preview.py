@@ -73,6 +73,33 @@ def test_a_booking_for_an_impossible_time_is_refused(ada: Person, start_at: str,
     assert (answer.status, answer.json["code"]) == (400, code)
 
 
+@pytest.mark.parametrize(
+    "zone, time",
+    [
+        ("", "2020-07-01 12:00 UTC"),
+        ("Europe/Berlin", "2020-07-01 14:00 CEST"),
+        ("America/New_York", "2020-07-01 08:00 EDT"),
+        ("Europe/Atlantis", "2020-07-01 12:00 UTC"),
+        ("../../etc/passwd", "2020-07-01 12:00 UTC"),
+        ("\xfc" * 4000, "2020-07-01 12:00 UTC"),
+    ],
+    ids=("none", "berlin", "new_york", "unknown", "path", "long"),
+)
+def test_a_refusal_has_its_times_in_the_zone_of_the_reader(ada: Person, zone: str, time: str) -> None:
+    headers = {"X_GPU_Dev_Time_Zone": zone} if zone else {}
+    wish = {**WISH, "start_at": "2020-07-01T12:00:00Z"}
+    answer = ada.call("POST", "/v1/jobs/preview", wish, **headers)
+    assert (answer.status, answer.json["code"]) == (400, "booking_in_the_past")
+    assert answer.json["detail"].startswith(f"A booking for {time} is in the past.")
+
+
+def test_a_time_that_the_zone_of_the_reader_does_not_have_is_told_in_utc(ada: Person) -> None:
+    wish = {**WISH, "start_at": "9999-12-31T23:59:59Z"}
+    answer = ada.call("POST", "/v1/jobs/preview", wish, X_GPU_Dev_Time_Zone="Asia/Tokyo")
+    assert (answer.status, answer.json["code"]) == (400, "booking_too_far")
+    assert "9999-12-31 23:59 UTC" in answer.json["detail"]
+
+
 def test_an_extension_into_promised_time_is_refused_with_the_longest_that_is_left(
     eve: Person, module_database: str
 ) -> None:

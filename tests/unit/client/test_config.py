@@ -14,6 +14,7 @@ from gpudev.client.config import (
     Surroundings,
     Target,
     find_target,
+    find_time_zone,
     normalise_url,
     read_settings,
     read_surroundings,
@@ -136,6 +137,38 @@ def test_the_name_at_github_comes_from_the_environment_then_from_the_file(tmp_pa
     assert find_target(here).api_url == "https://gpu.example.org"
     chosen = read_surroundings({"HOME": str(tmp_path), "GPU_DEV_GITHUB_USER": "countess"}).github_user
     assert find_target(replace(here, github_user=chosen)).github_user == "countess"
+
+
+@pytest.mark.parametrize(
+    "variable,link,zone",
+    [
+        (None, "/usr/share/zoneinfo/Europe/Berlin", "Europe/Berlin"),
+        (None, "../usr/share/zoneinfo/America/Argentina/Buenos_Aires", "America/Argentina/Buenos_Aires"),
+        (None, "/var/db/timezone/zoneinfo/Etc/GMT+5", "Etc/GMT+5"),
+        (None, "/etc/zone-of-this-machine", None),
+        (None, None, None),
+        ("Asia/Tokyo", "/usr/share/zoneinfo/Europe/Berlin", "Asia/Tokyo"),
+        (":Asia/Tokyo", None, "Asia/Tokyo"),
+        ("/usr/share/zoneinfo/Asia/Tokyo", None, "Asia/Tokyo"),
+        ("UTC", None, "UTC"),
+        ("", "/usr/share/zoneinfo/Europe/Berlin", None),
+        ("<+03>-3", None, None),
+        ("CET-1CEST,M3.5.0,M10.5.0/3", None, None),
+        ("Asia/Tokyo\r\nX-Other: 1", None, None),
+    ],
+)
+def test_the_zone_of_this_machine_comes_from_tz_then_from_the_link(
+    tmp_path: Path, variable: str | None, link: str | None, zone: str | None
+) -> None:
+    localtime = tmp_path / "localtime"
+    if link is not None:
+        localtime.symlink_to(link)
+    assert find_time_zone({} if variable is None else {"TZ": variable}, localtime) == zone
+
+
+def test_a_zone_that_is_no_link_is_not_told(tmp_path: Path) -> None:
+    (tmp_path / "localtime").write_bytes(b"TZif2")
+    assert find_time_zone({}, tmp_path / "localtime") is None
 
 
 def test_the_socket_of_a_server_on_this_machine_goes_when_its_address_changes(tmp_path: Path) -> None:

@@ -52,6 +52,18 @@ def test_time_is_shown_in_the_zone_of_the_reader_with_its_name() -> None:
     assert write("Until {end:time}.", "Europe/Berlin", end=AT) == "Until 2030-01-07 15:00 CET."
 
 
+@pytest.mark.parametrize(
+    "at, zone",
+    [
+        (datetime(9999, 12, 31, 23, 59, tzinfo=UTC), "Asia/Tokyo"),
+        (datetime(1, 1, 1, tzinfo=UTC), "America/New_York"),
+    ],
+    ids=("last", "first"),
+)
+def test_time_that_the_zone_does_not_have_is_shown_in_utc(at: datetime, zone: str) -> None:
+    assert write("{at:clock}", zone, at=at) == f"{at:%H:%M} UTC"
+
+
 def test_time_to_type_is_in_utc_whoever_reads_it() -> None:
     assert write("--at {end:instant}", "Europe/Berlin", end=AT) == "--at 2030-01-07T14:00Z"
 

@@ -65,11 +65,7 @@ def make_logs(settings: Settings) -> ServerLogs | None:
 @asynccontextmanager
 async def _open_local(settings: Settings, stores: Stores) -> AsyncIterator[Cluster]:
     if settings.local.state_dir is None:
-        raise Invalid(
-            "No cluster is configured.",
-            hint="Run gpu-dev on this machine with gpu-dev up, or set GPU_DEV_CLUSTER=kubernetes.",
-            code="no_cluster",
-        )
+        raise Invalid("no_cluster_configured", code="no_cluster")
     # Late: what only one machine needs is not installed elsewhere.
     from gpudev.adapters.local.cluster import LocalCluster  # noqa: PLC0415 - see above
     from gpudev.adapters.local.cluster_config import LocalClusterConfig  # noqa: PLC0415 - see above

@@ -242,11 +242,7 @@ def _bind(port: int | None, state: StateFolder, host: str) -> socket.socket:
             return socket.create_server((host, candidate), backlog=2048)
         except OSError as error:
             reason = error.strerror or str(error)
-    raise Conflict(
-        f"Port {port} cannot be used: {reason}.",
-        hint="Choose another with --port, or leave --port out.",
-        code="port_taken",
-    )
+    raise Conflict("port_taken", port=port, words=reason, code="port_taken")
 
 
 def _find_taken_port(port: int | None, listener: socket.socket) -> int | None:

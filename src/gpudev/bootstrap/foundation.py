@@ -156,12 +156,7 @@ async def claim_database(settings: Settings, stores: Stores) -> None:
 
 async def claim_for(cluster_id: str, stores: Stores) -> None:
     if not await stores.health.claim_for_cluster(cluster_id):
-        raise Conflict(
-            "The database belongs to gpu-dev on another machine, cluster or namespace, or with another "
-            "state folder.",
-            hint="Set GPU_DEV_DATABASE_URL to a database of its own, or leave it out.",
-            code="database_taken",
-        )
+        raise Conflict("database_of_another_cluster", code="database_taken")
 
 
 @asynccontextmanager

@@ -82,9 +82,7 @@ def read_catalogue(path: Path | None, base: Catalogue) -> Catalogue:
         own = tuple(entry.read() for entry in content.types)
     except (OSError, ValidationError, tomllib.TOMLDecodeError, UnicodeDecodeError, Invalid) as error:
         raise Invalid(
-            f"The file of GPU types {path} cannot be used: {error}",
-            hint="Write it as shown in docs/howto/kubernetes.md.",
-            code="bad_gpu_types_file",
+            "bad_gpu_types_file", path=str(path), words=str(error), code="bad_gpu_types_file"
         ) from error
     names = {gpu_type.name for gpu_type in own}
     all_types = Catalogue((*(kept for kept in base.types if kept.name not in names), *own))

@@ -67,8 +67,10 @@ class OneMachine:
                 process.send_signal(signal.SIGTERM)
             if process is not None and not process.wait_blocking(_STOP_SECONDS):
                 raise GpuDevError(
-                    f"gpu-dev (process {running.process.pid}) did not stop in {_STOP_SECONDS} seconds.",
-                    hint=f"Look into {self.state.logs}.",
+                    "did_not_stop",
+                    pid=running.process.pid,
+                    seconds=_STOP_SECONDS,
+                    logs=str(self.state.logs),
                     code="stop_timed_out",
                 )
         return True
@@ -100,4 +102,4 @@ def _start_detached(options: UpOptions, state: StateFolder) -> Ready:
     if words := pipe.read():
         return Ready(**json.loads(words))
     reason = log.read_text(encoding="utf-8", errors="replace").strip().removeprefix("Error: ")
-    raise GpuDevError(f"gpu-dev did not start. {reason}", hint=f"Logs are in {state.logs}.")
+    raise GpuDevError("did_not_start", words=reason, logs=str(state.logs))

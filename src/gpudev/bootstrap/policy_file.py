@@ -34,30 +34,16 @@ from typing import Annotated
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from gpudev.bootstrap.toml_lines import find_line
-from gpudev.domain.catalogue import Catalogue, in_words
+from gpudev.domain.catalogue import Catalogue
 from gpudev.domain.errors import Invalid
 from gpudev.domain.fair_share import FairShare
 from gpudev.domain.maintenance import Maintenance, find_overlap
 from gpudev.domain.names import NodeName
 from gpudev.domain.quota import EVERYTHING, Quota, QuotaRule, Quotas
 from gpudev.domain.sharing import ALIKE, SharingPolicy
+from gpudev.texts.fact import Fact, fact
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)
-_ALLOWED = {
-    "user": "a user's name, or left out for everybody",
-    "type": "a GPU type that is on offer, or left out for every type",
-    "gpus": "a whole number, 0 or more",
-    "waiting": "a whole number, 0 or more",
-    "reserved_gpu_hours": "a number, 0 or more",
-    "gpu_hours": "a number, 0 or more",
-    "long_share": "a part, more than 0 and at most 1",
-    "period_days": "a number of days, more than 0 and at most 366",
-    "half_life_hours": "a number of hours, more than 0",
-    "nodes": "a list of one or more names of nodes",
-    "from": "a time with its offset, 2030-01-01T08:00:00Z for example",
-    "to": "a time with its offset, later than `from`",
-    "node_labels": 'labels with lists of their values, nsight = ["true"] for example',
-}
 
 _Count = Annotated[int, Field(ge=0)]
 
@@ -112,6 +98,16 @@ class _File(BaseModel):
     node_labels: dict[str, list[str]] = {}
 
 
+def _keys_of(model: type[BaseModel]) -> list[str]:
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+_EXPLAINED = frozenset(
+    {"node_labels", *_keys_of(_QuotaEntry), *_keys_of(_FairShareEntry), *_keys_of(_MaintenanceEntry)}
+)
+"""Keys of which the texts say what values they take."""
+
+
 class _Mistakes:
     """Says where in the file something is wrong, and what may stand there."""
 
@@ -119,12 +115,17 @@ class _Mistakes:
         self._path = path
         self._text = text
 
-    def refuse(self, place: Sequence[str | int], what: str, allowed: str) -> Invalid:
-        return self.refuse_line(find_line(self._text, place), what, allowed)
+    def refuse(self, place: Sequence[str | int], problem: Fact, allowed: Fact) -> Invalid:
+        return self.refuse_line(find_line(self._text, place), problem, allowed)
 
-    def refuse_line(self, line: int, what: str, allowed: str) -> Invalid:
+    def refuse_line(self, line: int, problem: Fact, allowed: Fact) -> Invalid:
         return Invalid(
-            f"{self._path}, line {line}: {what}", hint=f"Allowed: {allowed}.", code="bad_policy_file"
+            "bad_policy_line",
+            path=str(self._path),
+            line=line,
+            problem=problem,
+            allowed=allowed,
+            code="bad_policy_file",
         )
 
     def line_of(self, place: Sequence[str | int]) -> int:
@@ -153,9 +154,7 @@ def _read_text(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise Invalid(
-            f"The policy file {path} cannot be read: {error}.",
-            hint="Set GPU_DEV_POLICY_FILE to a TOML file, or leave it out.",
-            code="bad_policy_file",
+            "policy_file_not_read", path=str(path), words=str(error), code="bad_policy_file"
         ) from error
 
 
@@ -163,8 +162,8 @@ def _parse(text: str, mistakes: _Mistakes) -> _File:
     try:
         return _File.model_validate(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
-        line, what = _line_in(str(error)), f"this is not TOML: {error}."
-        raise mistakes.refuse_line(line, what, "TOML as in docs/howto/policy.md") from error
+        problem = fact("policy_is_not_toml", words=str(error))
+        raise mistakes.refuse_line(_line_in(str(error)), problem, fact("policy_takes_toml")) from error
     except ValidationError as error:
         first = error.errors()[0]
         raise _describe(first["loc"], first["type"], first["input"], mistakes) from error
@@ -180,21 +179,31 @@ def _line_in(words: str) -> int:
 def _describe(place: tuple[int | str, ...], kind: str, value: object, mistakes: _Mistakes) -> Invalid:
     key = next((part for part in reversed(place) if isinstance(part, str)), "")
     if kind == "extra_forbidden":
-        return mistakes.refuse(place, f'"{key}" is not known here.', _list_keys(place))
+        return mistakes.refuse(place, fact("policy_key_unknown", key=key), _keys_at(place))
     if kind == "missing":
-        return mistakes.refuse(place, f'"{key}" is missing.', _ALLOWED.get(key, _list_keys(place)))
-    allowed = _ALLOWED.get(key) or _ALLOWED.get(str(place[0]), _list_keys(place))
-    return mistakes.refuse(place, f"{key} = {value!r} is not possible.", allowed)
+        return mistakes.refuse(place, fact("policy_key_missing", key=key), _allowed_at(place, (key,)))
+    problem = fact("policy_value_not_possible", key=key, value=repr(value))
+    return mistakes.refuse(place, problem, _allowed_at(place, (key, str(place[0]))))
 
 
-def _list_keys(place: tuple[int | str, ...]) -> str:
+def _allowed_at(place: tuple[int | str, ...], keys: Iterable[str]) -> Fact:
+    """The values of the first key that is explained; else the keys that may be there."""
+    explained = next((key for key in keys if key in _EXPLAINED), None)
+    return _value_of(explained) if explained else _keys_at(place)
+
+
+def _value_of(key: str) -> Fact:
+    return fact("policy_takes_value_of", key=key)
+
+
+def _keys_at(place: tuple[int | str, ...]) -> Fact:
     models: dict[object, type[BaseModel]] = {
         "quotas": _QuotaEntry,
         "fair_share": _FairShareEntry,
         "maintenance": _MaintenanceEntry,
     }
     model = models.get(place[0], _File) if place else _File
-    return in_words(field.alias or name for name, field in model.model_fields.items())
+    return fact("policy_takes_one_of", choices=_keys_of(model))
 
 
 def _list_mistakes(content: _File, catalogue: Catalogue, mistakes: _Mistakes) -> Iterator[Invalid]:
@@ -203,7 +212,8 @@ def _list_mistakes(content: _File, catalogue: Catalogue, mistakes: _Mistakes) ->
     yield from _list_bad_windows(content.maintenance, catalogue, mistakes)
     for name, values in content.node_labels.items():
         if not values:
-            yield mistakes.refuse(("node_labels", name), f"{name} has no values.", _ALLOWED["node_labels"])
+            problem = fact("policy_label_without_values", name=name)
+            yield mistakes.refuse(("node_labels", name), problem, _value_of("node_labels"))
 
 
 def _list_bad_quotas(
@@ -215,8 +225,8 @@ def _list_bad_quotas(
     for (first, one), (second, other) in combinations(enumerate(entries), 2):
         if (one.user, one.type.lower()) == (other.user, other.type.lower()):
             where = mistakes.line_of(("quotas", first))
-            what = f"user {one.user} and type {one.type} have a quota on line {where} already."
-            yield mistakes.refuse(("quotas", second), what, "one [[quotas]] for each user and type")
+            problem = fact("policy_quota_twice", user=one.user, gpu_type=one.type, line=where)
+            yield mistakes.refuse(("quotas", second), problem, fact("policy_takes_one_quota"))
 
 
 def _list_bad_windows(
@@ -225,22 +235,23 @@ def _list_bad_windows(
     for number, entry in enumerate(entries):
         place = ("maintenance", number)
         if bool(entry.nodes) == bool(entry.type):
-            yield mistakes.refuse(place, "it is not clear which nodes.", "either nodes or type")
+            problem = fact("policy_window_without_nodes")
+            yield mistakes.refuse(place, problem, fact("policy_takes_nodes_or_type"))
         if entry.type and catalogue.find(entry.type) is None:
             yield _unknown_type((*place, "type"), entry.type, catalogue, mistakes)
         if entry.end <= entry.start:
-            what = f"it ends at {entry.end:%Y-%m-%d %H:%M %Z}, not after its beginning."
-            yield mistakes.refuse((*place, "to"), what, _ALLOWED["to"])
+            problem = fact("policy_window_without_length", end=entry.end)
+            yield mistakes.refuse((*place, "to"), problem, _value_of("to"))
     overlap = find_overlap(entry.read() for entry in entries)
     if overlap is not None:
         first, second = overlap
         where = mistakes.line_of(("maintenance", first))
-        what = f"this maintenance overlaps with that of line {where} on the same nodes."
-        yield mistakes.refuse(("maintenance", second), what, "one maintenance of a node at a time")
+        problem = fact("policy_windows_overlap", line=where)
+        yield mistakes.refuse(("maintenance", second), problem, fact("policy_takes_one_window"))
 
 
 def _unknown_type(
     place: Sequence[str | int], name: str, catalogue: Catalogue, mistakes: _Mistakes
 ) -> Invalid:
-    choices: Iterable[str] = catalogue.by_name
-    return mistakes.refuse(place, f'there is no GPU type "{name}".', in_words(choices))
+    choices = fact("policy_takes_one_of", choices=list(catalogue.by_name))
+    return mistakes.refuse(place, fact("policy_type_unknown", name=name), choices)

@@ -155,11 +155,6 @@ def _at_least_one(amount: Fraction) -> int:
     return max(1, int(amount))
 
 
-def in_words(choices: Iterable[object]) -> str:
-    *most, last = [str(choice) for choice in choices] or ["nothing"]
-    return f"{', '.join(most)} or {last}" if most else last
-
-
 DEFAULT_CATALOGUE = Catalogue(
     (
         GpuType("t4", "g4dn.12xlarge", 4, 48, 192, 16),

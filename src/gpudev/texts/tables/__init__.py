@@ -18,6 +18,7 @@ from gpudev.texts.tables import (
     reasons,
     requests,
     reservations,
+    startup,
     storage,
     webhook,
 )
@@ -36,6 +37,7 @@ _TABLES = (
     reasons.TEXTS,
     requests.TEXTS,
     reservations.TEXTS,
+    startup.TEXTS,
     storage.TEXTS,
     webhook.TEXTS,
 )

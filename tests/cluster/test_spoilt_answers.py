@@ -73,7 +73,7 @@ async def test_no_healthy_reservation_ends_of_answers_that_are_not_the_clusters(
         proxy.spoil(how)
         for _ in range(STEPS):
             await take_turn(world, active.id)
-            assert (await world.get(active)).status is Status.ACTIVE, how
+            assert (await world.get(active)).state.status is Status.ACTIVE, how
         with pytest.raises(ClusterUnavailable):
             await world.cluster.find_server(active.id)
         assert proxy.spoilt > 0, "nobody was spoilt"
@@ -82,4 +82,4 @@ async def test_no_healthy_reservation_ends_of_answers_that_are_not_the_clusters(
     proxy.spoil(Spoilt.NOT)
     access.kubectl("delete", "pod", f"gpu-dev-{active.id8}", f"--namespace={namespace}", "--wait=false")
     ended = await world.until(active, lambda now: now.is_cleaned)
-    assert (ended.status, ended.reason) == (Status.FAILED, Reason.POD_DELETED)
+    assert (ended.state.status, ended.state.reason) == (Status.FAILED, Reason.POD_DELETED)

@@ -40,7 +40,7 @@ async def test_a_pass_sees_those_who_wait_and_those_who_hold_room_of_its_type(
     async with stores.admissions.lock("t4") as transaction:
         assert await transaction.record(placing(placed))
     async with stores.admissions.lock("t4") as transaction:
-        rows = {row.id: row.status for row in await transaction.read()}
+        rows = {row.id: row.state.status for row in await transaction.read()}
     assert rows == {waiting.id: Status.PENDING, placed.id: Status.PREPARING}
     assert await stores.admissions.list_waiting_types() == ("a100", "t4")
 
@@ -69,7 +69,7 @@ async def test_a_pass_that_fails_leaves_nothing_behind(stores: Stores, user: Use
 
     with pytest.raises(ZeroDivisionError):
         await failing_pass()
-    assert (await stores.reservations.get(asked.id)).status is Status.PENDING
+    assert (await stores.reservations.get(asked.id)).state.status is Status.PENDING
     assert len(await stores.reservations.list_events(asked.id, after=0)) == 1
 
 
@@ -78,7 +78,7 @@ async def test_a_record_that_comes_too_late_changes_nothing(stores: Stores, user
     async with stores.admissions.lock("t4") as transaction:
         assert await transaction.record(placing(asked))
         assert not await transaction.record(queueing(asked))
-    assert (await stores.reservations.get(asked.id)).status is Status.PREPARING
+    assert (await stores.reservations.get(asked.id)).state.status is Status.PREPARING
 
 
 async def test_a_place_in_the_queue_is_kept_without_a_new_version(stores: Stores, user: User) -> None:
@@ -90,9 +90,13 @@ async def test_a_place_in_the_queue_is_kept_without_a_new_version(stores: Stores
         await transaction.record(queueing(asked))
         await transaction.set_queue_places([told], NOON)
     stored = await stores.reservations.get(asked.id)
-    assert (stored.queue_position, stored.estimated_start_at, stored.detail) == (3, start, "Later.")
-    assert (stored.version, stored.last_queue_update) == (2, NOON)
-    assert stored.planned_nodes == nodes
+    assert (stored.forecast.queue_position, stored.forecast.estimated_start_at, stored.state.detail) == (
+        3,
+        start,
+        "Later.",
+    )
+    assert (stored.version, stored.forecast.last_queue_update) == (2, NOON)
+    assert stored.forecast.planned_nodes == nodes
 
 
 async def test_a_promise_goes_with_the_wait(stores: Stores, user: User) -> None:
@@ -103,15 +107,15 @@ async def test_a_promise_goes_with_the_wait(stores: Stores, user: User) -> None:
         await transaction.record(queueing(asked))
         await transaction.set_queue_places([told], NOON)
     waiting = await stores.reservations.get(asked.id)
-    moved = Record(waiting, waiting, Event(EventKind.REPLANNED, "Later still.", NOON, waiting.reason))
+    moved = Record(waiting, waiting, Event(EventKind.REPLANNED, "Later still.", NOON, waiting.state.reason))
     async with stores.admissions.lock("t4") as transaction:
         assert await transaction.record(moved)
     waiting = await stores.reservations.get(asked.id)
-    assert (waiting.estimated_start_at, waiting.planned_nodes) == (NOON, ("t4-0",))
+    assert (waiting.forecast.estimated_start_at, waiting.forecast.planned_nodes) == (NOON, ("t4-0",))
     async with stores.admissions.lock("t4") as transaction:
         assert await transaction.record(placing(waiting))
     placed = await stores.reservations.get(asked.id)
-    assert (placed.estimated_start_at, placed.planned_nodes) == (None, ())
+    assert (placed.forecast.estimated_start_at, placed.forecast.planned_nodes) == (None, ())
 
 
 async def test_who_is_promised_nothing_has_no_nodes(stores: Stores, user: User) -> None:
@@ -119,7 +123,7 @@ async def test_who_is_promised_nothing_has_no_nodes(stores: Stores, user: User) 
     async with stores.admissions.lock("t4") as transaction:
         await transaction.record(queueing(asked))
         await transaction.set_queue_places([QueuePlace(asked.id, 1, None, Reason.NO_NODES, "No.")], NOON)
-    assert (await stores.reservations.get(asked.id)).planned_nodes == ()
+    assert (await stores.reservations.get(asked.id)).forecast.planned_nodes == ()
 
 
 async def test_a_place_is_not_written_to_one_that_waits_no_more(stores: Stores, user: User) -> None:
@@ -128,7 +132,7 @@ async def test_a_place_is_not_written_to_one_that_waits_no_more(stores: Stores, 
         await transaction.record(placing(asked))
         late = QueuePlace(asked.id, 1, None, Reason.NO_NODES, "Late.")
         await transaction.set_queue_places([late], NOON)
-    assert (await stores.reservations.get(asked.id)).queue_position is None
+    assert (await stores.reservations.get(asked.id)).forecast.queue_position is None
 
 
 async def test_signals_are_heard_once_the_writer_has_committed(stores: Stores, user: User) -> None:
@@ -169,7 +173,7 @@ async def test_a_port_slot_is_given_once_until_its_reservation_is_clean(stores: 
     async with stores.admissions.lock("a100") as transaction:
         assert await transaction.list_port_slots() == frozenset()
         assert await transaction.record(placing(second, "slot-1"))
-    assert (await stores.reservations.get(second.id)).port_slot == "slot-1"
+    assert (await stores.reservations.get(second.id)).location.port_slot == "slot-1"
 
 
 async def _end_and_clean(stores: Stores, reservation: Reservation) -> None:

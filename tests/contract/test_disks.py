@@ -23,6 +23,7 @@ from gpudev.ports.store import HomeWish
 from gpudev.ports.turns import Kind
 from gpudev.ports.users import User
 from gpudev.texts.vocabulary import DiskEventKind, DiskOperationKind, DiskState, EventKind, OperationStatus
+from tests.support.parts import change
 from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
 
 pytestmark = pytest.mark.anyio
@@ -89,7 +90,7 @@ async def test_a_submit_makes_every_earlier_decision_stale(stores: Stores, user:
     disk = await add(stores, make_disk(user, state=DiskState.AVAILABLE))
     decided = RecordDisk(disk, soft_delete(disk, NOON), NOON)
     reservation = await submit(stores, make_reservation(user), HomeWish("work", DiskId(str(uuid4()))))
-    assert reservation.disk_id == disk.id
+    assert reservation.spec.disk_id == disk.id
     with pytest.raises(Stale):
         await stores.disks.request(decided, an_operation(DiskOperationKind.DELETE))
     assert (await stores.disks.get(disk.id)).named_by == reservation.id
@@ -132,7 +133,7 @@ async def test_a_record_settles_operations_and_tells_what_happened(stores: Store
 
 async def test_a_placement_takes_the_disk_or_does_not_happen(stores: Stores, user: User) -> None:
     reservation = await submit(stores, make_reservation(user), HomeWish("work", DiskId(str(uuid4()))))
-    assert reservation.disk_id is not None
+    assert reservation.spec.disk_id is not None
     await stores.database.execute("UPDATE disks SET state = 'snapshotting'")
     async with stores.admissions.lock("t4") as transaction:
         assert await transaction.list_disk_busy() == {reservation.id}
@@ -140,7 +141,7 @@ async def test_a_placement_takes_the_disk_or_does_not_happen(stores: Stores, use
     assert (await stores.reservations.get(reservation.id)).version == reservation.version
     await stores.database.execute("UPDATE disks SET state = 'available'")
     assert await place_it(stores, reservation)
-    disk = await stores.disks.get(reservation.disk_id)
+    disk = await stores.disks.get(reservation.spec.disk_id)
     assert (disk.state, disk.reservation_id) == (DiskState.ATTACHING, reservation.id)
 
 
@@ -172,8 +173,12 @@ async def test_who_only_wishes_for_a_disk_does_without(stores: Stores, user: Use
     wish = HomeWish("default", DiskId(str(uuid4())), if_taken="Not kept.")
     first = await submit(stores, make_reservation(user), wish)
     second = await submit(stores, make_reservation(user, warning="Look out."), wish)
-    assert (first.disk_name, first.warning) == ("default", "")
-    assert (second.disk_id, second.disk_name, second.warning) == (None, "", "Look out. Not kept.")
+    assert (first.spec.disk_name, first.spec.warning) == ("default", "")
+    assert (second.spec.disk_id, second.spec.disk_name, second.spec.warning) == (
+        None,
+        "",
+        "Look out. Not kept.",
+    )
 
 
 async def test_the_end_of_a_reservation_makes_its_disk_due(stores: Stores, user: User) -> None:
@@ -183,6 +188,6 @@ async def test_the_end_of_a_reservation_makes_its_disk_due(stores: Stores, user:
     claim = await stores.reservations.claim(reservation.id, LEASE)
     assert claim is not None
     event = Event(EventKind.REQUEUED, "Back.", NOON)
-    back = replace(claim.reservation, status="queued", members=(), placed_at=None)
+    back = change(claim.reservation, status="queued", members=(), placed_at=None)
     await stores.reservations.record(claim, Record(claim.reservation, back, event))
-    assert await stores.turns.list_due(Kind.DISK, NOON, 10) == (reservation.disk_id,)
+    assert await stores.turns.list_due(Kind.DISK, NOON, 10) == (reservation.spec.disk_id,)

@@ -39,7 +39,9 @@ async def wait_and_start(
     earlier = QueuePlace(asked.id, 1, NOON + waited, Reason.WAITING_IN_LINE, "Sooner.", (NODE,), likely)
     async with stores.admissions.lock("t4") as transaction:
         after = queue(asked, Reason.WAITING_IN_LINE, "Later.")
-        await transaction.record(Record(asked, after, Event(EventKind.QUEUED, "Wait.", NOON, after.reason)))
+        await transaction.record(
+            Record(asked, after, Event(EventKind.QUEUED, "Wait.", NOON, after.state.reason))
+        )
         await transaction.set_queue_places([promise], NOON)
         await transaction.set_queue_places([earlier], NOON)
     waiting = await stores.reservations.get(asked.id)
@@ -73,10 +75,12 @@ async def test_the_window_is_kept_with_the_wait(stores: Stores, user: User) -> N
     told = QueuePlace(asked.id, 1, NOON + HOUR, Reason.WAITING_IN_LINE, "Later.", (NODE,), likely)
     async with stores.admissions.lock("t4") as transaction:
         after = queue(asked, Reason.WAITING_IN_LINE, "Later.")
-        await transaction.record(Record(asked, after, Event(EventKind.QUEUED, "Wait.", NOON, after.reason)))
+        await transaction.record(
+            Record(asked, after, Event(EventKind.QUEUED, "Wait.", NOON, after.state.reason))
+        )
         await transaction.set_queue_places([told], NOON)
     waiting = await stores.reservations.get(asked.id)
-    assert waiting.likely_start == (NOON, NOON + HOUR)
+    assert waiting.forecast.likely_start == (NOON, NOON + HOUR)
 
 
 async def test_accuracy_compares_the_first_forecast_with_what_came(stores: Stores, user: User) -> None:

@@ -21,6 +21,7 @@ from gpudev.ports.store import Claim, ListQuery
 from gpudev.ports.turns import Kind
 from gpudev.ports.users import User
 from gpudev.texts.vocabulary import EventKind, OperationKind, OperationStatus, Reason, Status
+from tests.support.parts import PART_OF, change
 from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
 
 pytestmark = pytest.mark.anyio
@@ -36,7 +37,7 @@ def placing(reservation: Reservation) -> Record:
 
 def cancelling(reservation: Reservation, *outcomes: OperationOutcome) -> Record:
     after = end(reservation, Status.CANCELLED, Reason.CANCELLED_BY_USER, NOON)
-    event = Event(EventKind.CANCELLED, after.detail, NOON, Reason.CANCELLED_BY_USER)
+    event = Event(EventKind.CANCELLED, after.state.detail, NOON, Reason.CANCELLED_BY_USER)
     return Record(reservation, after, event, outcomes)
 
 
@@ -49,7 +50,7 @@ async def claim(stores: Stores, reservation: Reservation) -> Claim:
 async def test_a_submit_leaves_the_row_its_event_and_its_message(stores: Stores, user: User) -> None:
     asked = make_reservation(user, env_vars={"A": "1"}, github_user="ada", warning="Mind the gap.")
     stored = await submit(stores, asked)
-    assert replace(stored, last_updated=None) == asked
+    assert change(stored, last_updated=None) == asked
     (event,) = await stores.reservations.list_events(asked.id, after=0)
     assert (event.number, event.event.kind, event.elapsed) == (1, EventKind.SUBMITTED, timedelta())
     (message,) = await stores.queue.read(10)
@@ -85,7 +86,7 @@ async def test_a_record_writes_change_event_and_version(stores: Stores, user: Us
     asked = await submit(stores, make_reservation(user))
     placed = await stores.reservations.record(await claim(stores, asked), placing(asked))
     stored = await stores.reservations.get(asked.id)
-    assert (stored.status, stored.node, stored.version) == (Status.PREPARING, "t4-0", 2)
+    assert (stored.state.status, stored.node, stored.version) == (Status.PREPARING, "t4-0", 2)
     assert placed.version == stored.version
     *_, event = await stores.reservations.list_events(asked.id, after=1)
     assert (event.number, event.event.kind) == (2, EventKind.PLACED)
@@ -203,7 +204,7 @@ MARKS = {
 
 async def test_a_note_is_kept_and_is_no_change(stores: Stores, user: User) -> None:
     asked = await submit(stores, make_reservation(user))
-    noted = replace(asked, detail="Pulling.", **MARKS)
+    noted = change(asked, detail="Pulling.", **MARKS)
     assert await stores.reservations.note(await claim(stores, asked), noted) == noted
     assert await stores.reservations.get(asked.id) == noted
     assert len(await stores.reservations.list_events(asked.id, 0)) == 1
@@ -212,25 +213,23 @@ async def test_a_note_is_kept_and_is_no_change(stores: Stores, user: User) -> No
 async def test_what_was_noted_stays_with_a_record(stores: Stores, user: User) -> None:
     asked = await submit(stores, make_reservation(user))
     claimed = await claim(stores, asked)
-    recorded = await stores.reservations.record(claimed, placing(replace(asked, **MARKS)))
+    recorded = await stores.reservations.record(claimed, placing(change(asked, **MARKS)))
     stored = await stores.reservations.get(asked.id)
-    assert recorded == replace(stored, last_updated=recorded.last_updated)
+    assert recorded == change(stored, last_updated=recorded.state.last_updated)
     of_an_earlier_start = {"progress": None, "progress_at": None}
-    assert {name: getattr(stored, name) for name in MARKS} == MARKS | of_an_earlier_start
+    assert {
+        name: getattr(getattr(stored, PART_OF[name]), name) for name in MARKS
+    } == MARKS | of_an_earlier_start
 
 
-@pytest.mark.parametrize(
-    "change", [{"version": 99}, {"name": "of another process"}], ids=["version", "lease"]
-)
-async def test_a_late_note_is_rejected(stores: Stores, user: User, change: dict[str, object]) -> None:
+@pytest.mark.parametrize("late", [{"version": 99}, {"name": "of another process"}], ids=["version", "lease"])
+async def test_a_late_note_is_rejected(stores: Stores, user: User, late: dict[str, object]) -> None:
     asked = await submit(stores, make_reservation(user))
     claimed = await claim(stores, asked)
-    if "name" in change:
+    if "name" in late:
         claimed = replace(claimed, lease=replace(claimed.lease, token=str(uuid.uuid4())))
     with pytest.raises(Stale):
-        await stores.reservations.note(
-            claimed, replace(asked, detail="Late.", version=change.get("version", 1))
-        )
+        await stores.reservations.note(claimed, change(asked, detail="Late.", version=late.get("version", 1)))
     assert await stores.reservations.get(asked.id) == asked
 
 
@@ -282,7 +281,7 @@ async def test_an_active_reservation_keeps_its_address_and_host_keys(stores: Sto
     stored = await stores.reservations.get(asked.id)
     assert stored.address == SshAddress("127.0.0.1", 30022)
     assert stored.host_keys == ("ssh-ed25519 AAAA",)
-    assert stored.expires_at == NOON + timedelta(hours=1)
+    assert stored.state.expires_at == NOON + timedelta(hours=1)
 
 
 async def test_a_gang_keeps_the_node_address_and_host_keys_of_every_member(
@@ -294,7 +293,7 @@ async def test_a_gang_keeps_the_node_address_and_host_keys_of_every_member(
     event = Event(EventKind.PLACED, "Placed.", NOON)
     placed = await stores.reservations.record(claimed, Record(asked, place(asked, nodes, NOON), event))
     stored = await stores.reservations.get(asked.id)
-    assert (stored.node_count, stored.members) == (3, tuple(Member(node) for node in nodes))
+    assert (stored.spec.node_count, stored.location.members) == (3, tuple(Member(node) for node in nodes))
     members = tuple(
         Member(node, SshAddress("10.0.0.1", 30000 + rank), (f"ssh-ed25519 A{rank}",))
         for rank, node in enumerate(nodes)
@@ -303,7 +302,7 @@ async def test_a_gang_keeps_the_node_address_and_host_keys_of_every_member(
     active = Record(placed, activate(placed, members, NOON), event)
     await stores.reservations.record(claimed, active)
     (listed,) = (await stores.reservations.list_page(ListQuery(user.user_id))).reservations
-    assert (await stores.reservations.get(asked.id)).members == listed.members == members
+    assert (await stores.reservations.get(asked.id)).location.members == listed.location.members == members
     assert (listed.node, listed.address, listed.host_keys) == (
         members[0].node,
         members[0].address,
@@ -321,7 +320,7 @@ async def test_the_third_defect_buries_reservation_and_message(stores: Stores, u
     record = end_with_defect(claimed.reservation, NOON)
     await stores.reservations.bury(claimed, record, "It broke.", [message.message_id])
     stored = await stores.reservations.get(asked.id)
-    assert (stored.status, stored.reason) == (Status.FAILED, Reason.INTERNAL_ERROR)
+    assert (stored.state.status, stored.state.reason) == (Status.FAILED, Reason.INTERNAL_ERROR)
     assert await stores.queue.count() == 0
     dead = await stores.database.fetch_value("SELECT count(*) FROM pgmq.q_gpu_reservations_dead")
     assert dead == 1

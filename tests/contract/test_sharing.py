@@ -28,7 +28,7 @@ HOUR = timedelta(hours=1)
 
 
 async def ask(stores: Stores, asked: Reservation, quota: Quota) -> None:
-    event = Event(EventKind.SUBMITTED, asked.detail, asked.created_at)
+    event = Event(EventKind.SUBMITTED, asked.state.detail, asked.spec.created_at)
     await stores.reservations.submit(asked, event, quota=quota)
 
 
@@ -143,7 +143,7 @@ async def test_what_was_asked_for_can_be_replayed(stores: Stores, user: User) ->
 
 async def test_labels_are_kept(stores: Stores, user: User) -> None:
     asked = await submit(stores, make_reservation(user, node_labels={"nsight": "true"}))
-    assert asked.node_labels == {"nsight": "true"}
+    assert asked.spec.node_labels == {"nsight": "true"}
 
 
 async def test_outlook_knows_whose_disk_is_not_free(stores: Stores, user: User) -> None:

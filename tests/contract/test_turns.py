@@ -36,7 +36,7 @@ async def list_due(stores: Stores) -> tuple[str, ...]:
 async def test_everything_that_is_made_has_a_turn(stores: Stores, user: User) -> None:
     asked = await submit(stores, make_reservation(user), HomeWish("work", str(uuid.uuid4())))  # type: ignore[arg-type]
     assert await stores.turns.is_known(Kind.RESERVATION, asked.id)
-    assert await stores.turns.is_known(Kind.DISK, asked.disk_id or "")
+    assert await stores.turns.is_known(Kind.DISK, asked.spec.disk_id or "")
     assert not await stores.turns.is_known(Kind.DISK, asked.id)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,6 +12,7 @@ from gpudev.domain.reservation import Event, Reservation, activate, place
 from gpudev.domain.server import Member, SshAddress
 from gpudev.ports.users import User
 from gpudev.texts.vocabulary import EventKind
+from tests.support.parts import change
 from tests.support.reservations import make_reservation, submit
 
 ADDRESS = SshAddress("127.0.0.1", 30022)
@@ -29,8 +29,8 @@ async def make_active(
     placed = Record(asked, place(asked, (NodeName("t4-0"),), at), Event(EventKind.PLACED, "Placed.", at))
     placed_now = await stores.reservations.record(claim, placed)
     members = (Member(NodeName("t4-0"), ADDRESS, ("ssh-ed25519 AAAA",)),)
-    active = replace(activate(placed_now, members, at), **changes)
-    begun = Record(placed_now, active, Event(EventKind.ACTIVE, active.detail, at))
+    active = change(activate(placed_now, members, at), **changes)
+    begun = Record(placed_now, active, Event(EventKind.ACTIVE, active.state.detail, at))
     running = await stores.reservations.record(claim, begun)
     await stores.turns.end(claim.lease, at + timedelta(minutes=5))
     return running

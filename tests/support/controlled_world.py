@@ -55,7 +55,7 @@ class World:
         return await self.get(reservation)
 
     async def active(self, reservation: Reservation) -> Reservation:
-        return await self.until(reservation, lambda now: now.status is Status.ACTIVE)
+        return await self.until(reservation, lambda now: now.state.status is Status.ACTIVE)
 
     async def move_to(self, time: datetime, reservation: Reservation) -> None:
         """The clock moves, and the reservation gets its turn: real timers know nothing of this clock."""

@@ -330,8 +330,8 @@ class DiskWorld:
         wish = HomeWish(disk_name, new_disk_id(), 20)
         asked = make_reservation(self.caller, created_at=self.clock.now())
         reservation = await submit(self.stores, asked, wish)
-        assert reservation.disk_id is not None
-        self.expected.setdefault(reservation.disk_id, set())
+        assert reservation.spec.disk_id is not None
+        self.expected.setdefault(reservation.spec.disk_id, set())
         return reservation
 
     async def cancel(self, reservation: Reservation) -> None:
@@ -341,10 +341,10 @@ class DiskWorld:
     async def write(self, reservation_id: ReservationId) -> None:
         volume_id = self.cluster.mounts[reservation_id]
         reservation = await self.stores.reservations.get(reservation_id)
-        assert reservation.disk_id is not None
+        assert reservation.spec.disk_id is not None
         word = f"word-{uuid4().hex[:8]}"
         self.storage.write(volume_id, word)
-        self.expected[reservation.disk_id].add(word)
+        self.expected[reservation.spec.disk_id].add(word)
 
     async def list_disks(self) -> tuple[Disk, ...]:
         rows = await self.stores.disk_ledger.list_rows()

@@ -13,6 +13,7 @@ from gpudev.domain.operations import Operation, Terms
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import Member, ObservedMember, ObservedServer, ServerPhase, SshAddress
 from gpudev.texts.vocabulary import PLACED, TERMINAL, OperationKind, Reason, Status
+from tests.support.parts import build
 
 NOW = datetime(2030, 1, 1, 12, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -59,7 +60,7 @@ def make_reservation(number: int = 1, **changes: Any) -> Reservation:
         values |= {"launched_at": NOW, "expires_at": NOW + HOUR}
     if status in TERMINAL:
         values |= {"ended_at": NOW, "reason": Reason.TIME_IS_UP}
-    return Reservation(**(values | changes))
+    return build(**(values | changes))
 
 
 def _nodes_from(changes: dict[str, Any], default: tuple[str, ...]) -> tuple[NodeName, ...]:

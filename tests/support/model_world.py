@@ -44,6 +44,7 @@ from gpudev.domain.server import ObservedMember, ObservedServer, ServerPhase, Se
 from gpudev.domain.sharing import NO_SHARES, Shares
 from gpudev.texts.vocabulary import OperationKind
 from tests.support.domain_values import ADDRESS, HOST_KEYS, NOW, make_id, make_reservation
+from tests.support.parts import change
 
 Action = ReservationAction | AdmissionAction
 
@@ -140,7 +141,11 @@ class World:
     def observe_reservation(self, reservation_id: ReservationId) -> reservation.Observation:
         server = self.servers.get(reservation_id)
         seen = self.view.get(reservation_id)
-        if not self.reads_fresh and seen and len(seen.members) >= len(self.rows[reservation_id].members):
+        if (
+            not self.reads_fresh
+            and seen
+            and len(seen.members) >= len(self.rows[reservation_id].location.members)
+        ):
             # What is not there is believed only after a fresh read, what is there is not questioned.
             server = seen
         return reservation.Observation(
@@ -215,9 +220,9 @@ class World:
             return False
         if row.is_ended:
             assert record.after == clean(record.before, record.event.at), "a terminal state was overwritten"
-        elif record.after.status is not row.status:
-            assert is_legal(row.status, record.after.status), "an illegal move was recorded"
-        self.rows[row.id] = replace(record.after, version=row.version + 1, last_updated=self.now)
+        elif record.after.state.status is not row.state.status:
+            assert is_legal(row.state.status, record.after.state.status), "an illegal move was recorded"
+        self.rows[row.id] = change(record.after, version=row.version + 1, last_updated=self.now)
         self._settle(record.outcomes)
         return True
 
@@ -241,7 +246,7 @@ class World:
         for place in places:
             row = self.rows[place.reservation_id]
             if row.is_waiting:
-                self.rows[row.id] = replace(
+                self.rows[row.id] = change(
                     row,
                     queue_position=place.position,
                     estimated_start_at=place.estimated_start_at,
@@ -324,7 +329,7 @@ class World:
             for action in self.plan_turn(one)
             if isinstance(action, LookAgain)
         ]
-        starts = [row.estimated_start_at for row in self.rows.values() if row.is_waiting]
+        starts = [row.forecast.estimated_start_at for row in self.rows.values() if row.is_waiting]
         return [*looks, *(start for start in starts if start and start > self.now)]
 
     # What must never be

@@ -30,6 +30,7 @@ from tests.support.domain_values import (
     make_reservation,
     make_server,
 )
+from tests.support.parts import change
 
 SECOND = timedelta(seconds=1)
 PHASES: list[ServerPhase | None] = [None, *ServerPhase]
@@ -106,4 +107,4 @@ def only_record(plan: Plan) -> Record:
 def warned(minutes: int, **changes: Any) -> Reservation:
     """Active, warned for the last time so many minutes before its end, and everybody knows."""
     reservation = make_reservation(status=Status.ACTIVE, warned_minutes=minutes, **changes)
-    return replace(reservation, told_notices=tuple(notice.key for notice in list_notices(reservation)))
+    return change(reservation, told_notices=tuple(notice.key for notice in list_notices(reservation)))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -17,6 +16,7 @@ from gpudev.domain.reservation import Event, Reservation
 from gpudev.ports.store import HomeWish
 from gpudev.ports.users import User
 from gpudev.texts.vocabulary import EventKind
+from tests.support.parts import build, change
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PUBLIC_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl test"
@@ -36,7 +36,7 @@ async def open_test_stores(dsn: str) -> AsyncIterator[Stores]:
 
 def make_reservation(user: User, **changes: Any) -> Reservation:
     reservation_id = ReservationId(str(uuid.uuid4()))
-    reservation = Reservation(
+    reservation = build(
         id=reservation_id,
         user_id=user.user_id,
         username=user.username,
@@ -48,10 +48,10 @@ def make_reservation(user: User, **changes: Any) -> Reservation:
         detail="Asked for it.",
         ssh_public_keys=(PUBLIC_KEY,),
     )
-    return replace(reservation, **changes)
+    return change(reservation, **changes)
 
 
 async def submit(stores: Stores, reservation: Reservation, home: HomeWish | None = None) -> Reservation:
-    event = Event(EventKind.SUBMITTED, reservation.detail, reservation.created_at)
+    event = Event(EventKind.SUBMITTED, reservation.state.detail, reservation.spec.created_at)
     await stores.reservations.submit(reservation, event, home=home)
     return await stores.reservations.get(reservation.id)

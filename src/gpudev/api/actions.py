@@ -110,7 +110,7 @@ async def get_usage(
         )
         for point in found
     ]
-    is_simulated = reservation.gpu_type in app.simulated_types
+    is_simulated = reservation.spec.gpu_type in app.simulated_types
     return json_response(JobUsage(job_id=reservation.id, simulated=is_simulated, points=shown))
 
 

@@ -60,7 +60,7 @@ async def queue(app: App, caller: Caller) -> Response:
     waiting = await app.reservations.list_waiting()
     lines: dict[str, list[QueueEntry]] = {}
     for reservation in waiting:
-        lines.setdefault(reservation.gpu_type, []).append(views.queue_entry(reservation, caller, now))
+        lines.setdefault(reservation.spec.gpu_type, []).append(views.queue_entry(reservation, caller, now))
     return json_response(QueueResponse(queue=lines, total=len(waiting), timestamp=now))
 
 

@@ -137,7 +137,7 @@ async def follow_job(
 async def _event_stream(
     app: Application, caller: CallerOf, reservation: Reservation, after: int
 ) -> AsyncIterator[bytes]:
-    number, place = after, (reservation.queue_position, reservation.estimated_start_at)
+    number, place = after, (reservation.forecast.queue_position, reservation.forecast.estimated_start_at)
     try:
         async for news in app.key_watch.guard(caller, app.follow(reservation.id, after)):
             if news is None:
@@ -146,7 +146,7 @@ async def _event_stream(
             for event in views.job_events(news):
                 number = event.number
                 yield _sse(event, numbered=True)
-            moved = (news.reservation.queue_position, news.reservation.estimated_start_at)
+            moved = (news.reservation.forecast.queue_position, news.reservation.forecast.estimated_start_at)
             if moved != place and news.reservation.is_waiting and not news.events:
                 yield _sse(views.queue_move(news, number), numbered=False)
             place = moved

@@ -60,9 +60,9 @@ def _detail(node: StoredNode) -> NodeDetail:
 def _reservation(holder: Reservation) -> NodeReservation:
     return NodeReservation(
         job_id=holder.id,
-        name=holder.name,
-        user=holder.username,
-        status=holder.status,
+        name=holder.spec.name,
+        user=holder.spec.username,
+        status=holder.state.status,
         gpu_count=holder.gpus_per_node,
-        expires_at=holder.expires_at,
+        expires_at=holder.state.expires_at,
     )

@@ -90,11 +90,11 @@ async def submit(
     answer = SubmitResponse(
         job_id=reservation.id,
         reservation_id=reservation.id,
-        status=reservation.status,
-        message=" ".join(filter(None, (reservation.detail, reservation.warning))),
-        queue_position=reservation.queue_position,
-        estimated_start_time=reservation.estimated_start_at,
-        warning=reservation.warning or None,
+        status=reservation.state.status,
+        message=" ".join(filter(None, (reservation.state.detail, reservation.spec.warning))),
+        queue_position=reservation.forecast.queue_position,
+        estimated_start_time=reservation.forecast.estimated_start_at,
+        warning=reservation.spec.warning or None,
     )
     return json_response(answer)
 

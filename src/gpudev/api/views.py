@@ -27,67 +27,67 @@ _DAY = timedelta(days=1)
 
 def job_detail(reservation: Reservation, app: Application, now: datetime) -> dict[str, object]:
     """A `JobDetail` as it goes on the wire, made at once: most of a long list is spent here."""
-    reservation_id, status, reason = reservation.id, reservation.status, reservation.reason
-    gpu_type = app.catalogue.find(reservation.gpu_type)
+    reservation_id, status, reason = reservation.id, reservation.state.status, reservation.state.reason
+    gpu_type = app.catalogue.find(reservation.spec.gpu_type)
     address = reservation.address if status is Status.ACTIVE else None
     is_waiting = status in WAITING
-    waits_until = reservation.estimated_start_at if is_waiting else None
+    waits_until = reservation.forecast.estimated_start_at if is_waiting else None
     return _known(
         job_id=reservation_id,
         reservation_id=reservation_id,
-        user_id=reservation.username,
+        user_id=reservation.spec.username,
         status=status,
-        gpu_type=reservation.gpu_type,
-        gpu_count=reservation.gpu_count,
-        duration_hours=reservation.duration / _HOUR,
-        created_at=reservation.created_at,
-        name=reservation.name,
+        gpu_type=reservation.spec.gpu_type,
+        gpu_count=reservation.spec.gpu_count,
+        duration_hours=reservation.spec.duration / _HOUR,
+        created_at=reservation.spec.created_at,
+        name=reservation.spec.name,
         version=reservation.version,
         jupyter_enabled=False,
         secondary_users=[],
-        oom_count=reservation.oom_count,
-        last_oom_at=reservation.last_oom_at,
-        kept_until=reservation.kept_until,
-        extension_error=reservation.extension_error or None,
-        simulated=reservation.gpu_type in app.simulated_types or None,
+        oom_count=reservation.memory.oom_count,
+        last_oom_at=reservation.memory.last_oom_at,
+        kept_until=reservation.memory.kept_until,
+        extension_error=reservation.memory.extension_error or None,
+        simulated=reservation.spec.gpu_type in app.simulated_types or None,
         instance_type=gpu_type.instance_type if gpu_type else None,
-        expires_at=reservation.expires_at,
-        launched_at=reservation.launched_at,
-        outcome=reservation.outcome,
-        exit_code=reservation.exit_code,
-        reservation_ended=reservation.ended_at,
+        expires_at=reservation.state.expires_at,
+        launched_at=reservation.state.launched_at,
+        outcome=reservation.state.outcome,
+        exit_code=reservation.state.exit_code,
+        reservation_ended=reservation.state.ended_at,
         pod_name=server_name(reservation_id) if reservation.node else None,
         node_ip=address.host if address else None,
         node_port=address.port if address else None,
         ssh_command=address.command if address else None,
         ssh_host_keys=_known_hosts(address, reservation.host_keys) if address else None,
         ssh_proxy_url=app.ssh_proxy_url if address else None,
-        nodes=_job_nodes(reservation) if reservation.node_count > 1 else None,
-        queue_position=reservation.queue_position if is_waiting else None,
+        nodes=_job_nodes(reservation) if reservation.spec.node_count > 1 else None,
+        queue_position=reservation.forecast.queue_position if is_waiting else None,
         estimated_wait_minutes=_minutes_until(waits_until, now),
         estimated_start_at=waits_until,
-        likely_start=reservation.likely_start if is_waiting else None,
-        start_at=reservation.start_at,
+        likely_start=reservation.forecast.likely_start if is_waiting else None,
+        start_at=reservation.spec.start_at,
         reason=reason,
-        failure_reason=reservation.detail if status is Status.FAILED else None,
-        current_detailed_status=reservation.detail or None,
+        failure_reason=reservation.state.detail if status is Status.FAILED else None,
+        current_detailed_status=reservation.state.detail or None,
         hint=advise(reason_fact(reason)) if reason else None,
-        disk_name=reservation.disk_name or None,
-        ebs_volume_id=reservation.volume_id,
-        github_user=reservation.github_user or None,
+        disk_name=reservation.spec.disk_name or None,
+        ebs_volume_id=reservation.location.volume_id,
+        github_user=reservation.settings.github_user or None,
         warning=_warning(reservation),
-        last_updated=reservation.last_updated,
-        cli_version=reservation.client_version or None,
+        last_updated=reservation.state.last_updated,
+        cli_version=reservation.settings.client_version or None,
     )
 
 
 def _warning(reservation: Reservation) -> str | None:
     """What is to be known of how the request was read, and that the end is near."""
-    if reservation.status is not Status.ACTIVE:
-        return reservation.warning or None
-    minutes = reservation.warned_minutes
+    if reservation.state.status is not Status.ACTIVE:
+        return reservation.spec.warning or None
+    minutes = reservation.memory.warned_minutes
     end = tell_of_end(reservation, minutes) if minutes is not None else ""
-    told = (reservation.warning, end, reservation.idle_warning, reservation.drain_warning)
+    told = (reservation.spec.warning, end, reservation.memory.idle_warning, reservation.memory.drain_warning)
     return " ".join(filter(None, told)) or None
 
 
@@ -101,34 +101,34 @@ def queue_move(news: News, last_number: int) -> JobEvent:
     return JobEvent(
         number=last_number,
         kind=QUEUE_MOVE,
-        message=reservation.detail,
-        at=reservation.last_queue_update or reservation.created_at,
+        message=reservation.state.detail,
+        at=reservation.forecast.last_queue_update or reservation.spec.created_at,
         elapsed_seconds=0,
-        status=reservation.status,
-        reason=reservation.reason,
-        queue_position=reservation.queue_position,
-        estimated_start_at=reservation.estimated_start_at,
+        status=reservation.state.status,
+        reason=reservation.state.reason,
+        queue_position=reservation.forecast.queue_position,
+        estimated_start_at=reservation.forecast.estimated_start_at,
     )
 
 
 def queue_entry(reservation: Reservation, caller: User, now: datetime) -> QueueEntry:
-    is_own = reservation.user_id == caller.user_id
+    is_own = reservation.spec.user_id == caller.user_id
     return QueueEntry(
-        gpu_count=reservation.gpu_count,
-        user_id=reservation.username,
+        gpu_count=reservation.spec.gpu_count,
+        user_id=reservation.spec.username,
         is_own=is_own,
-        status=reservation.status,
-        created_at=reservation.created_at,
-        duration_hours=reservation.duration / _HOUR,
-        position=reservation.queue_position,
-        estimated_start_at=reservation.estimated_start_at,
-        estimated_wait_minutes=_minutes_until(reservation.estimated_start_at, now),
-        likely_start=list(reservation.likely_start) if reservation.likely_start else None,
-        start_at=reservation.start_at,
+        status=reservation.state.status,
+        created_at=reservation.spec.created_at,
+        duration_hours=reservation.spec.duration / _HOUR,
+        position=reservation.forecast.queue_position,
+        estimated_start_at=reservation.forecast.estimated_start_at,
+        estimated_wait_minutes=_minutes_until(reservation.forecast.estimated_start_at, now),
+        likely_start=list(reservation.forecast.likely_start) if reservation.forecast.likely_start else None,
+        start_at=reservation.spec.start_at,
         job_id=reservation.id if is_own else None,
-        name=reservation.name if is_own else None,
-        reason=reservation.reason if is_own else None,
-        current_detailed_status=reservation.detail if is_own else None,
+        name=reservation.spec.name if is_own else None,
+        reason=reservation.state.reason if is_own else None,
+        current_detailed_status=reservation.state.detail if is_own else None,
     )
 
 
@@ -167,18 +167,18 @@ def _job_event(stored: StoredEvent, reservation: Reservation) -> JobEvent:
         message=stored.event.message,
         at=stored.event.at,
         elapsed_seconds=stored.elapsed.total_seconds(),
-        status=reservation.status,
+        status=reservation.state.status,
         reason=stored.event.reason,
-        queue_position=reservation.queue_position,
-        estimated_start_at=reservation.estimated_start_at,
+        queue_position=reservation.forecast.queue_position,
+        estimated_start_at=reservation.forecast.estimated_start_at,
     )
 
 
 def _job_nodes(reservation: Reservation) -> list[dict[str, object]] | None:
-    is_active = reservation.status is Status.ACTIVE
+    is_active = reservation.state.status is Status.ACTIVE
     return [
         _job_node(reservation, rank, member if is_active else Member(member.node))
-        for rank, member in enumerate(reservation.members)
+        for rank, member in enumerate(reservation.location.members)
     ] or None
 
 

@@ -23,13 +23,13 @@ class Cancel:
 
     async def __call__(self, caller: Caller, reservation: Reservation) -> OperationId:
         operation_id = OperationId(str(uuid.uuid4()))
-        entry = caller.entry(AuditAction.CANCEL, reservation.id, detail=f"Of {reservation.username}.")
+        entry = caller.entry(AuditAction.CANCEL, reservation.id, detail=f"Of {reservation.spec.username}.")
         await self.operations.request(
             operation_id,
             reservation,
             OperationKind.CANCEL,
             self.clock.now(),
             (entry,),
-            is_by_admin=caller.user_id != reservation.user_id,
+            is_by_admin=caller.user_id != reservation.spec.user_id,
         )
         return operation_id

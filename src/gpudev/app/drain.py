@@ -61,7 +61,7 @@ def _tell_of_drain(node: StoredNode) -> str:
         return f"Node {node.name} is drained: nothing runs there, and nothing is placed there."
     count = len(node.holders)
     runs = "1 reservation is" if count == 1 else f"{count} reservations are"
-    ends = [holder.expires_at for holder in node.holders if holder.expires_at is not None]
+    ends = [holder.state.expires_at for holder in node.holders if holder.state.expires_at is not None]
     until = f", until {max(ends):%Y-%m-%d %H:%M} UTC at the latest" if len(ends) == count else ""
     told = "its owner is told" if count == 1 else "their owners are told"
     return (

@@ -63,17 +63,19 @@ class Extend:
         check_stays(reservation, await self.nodes.list_drains())
         now = self.clock.now()
         entry = caller.entry(
-            AuditAction.EXTEND, reservation.id, detail=f"Of {reservation.username}, by {in_words(length)}."
+            AuditAction.EXTEND,
+            reservation.id,
+            detail=f"Of {reservation.spec.username}, by {in_words(length)}.",
         )
         terms = Terms(length, now + LOOK_FIRST if asked.looks_first else None)
         await self.operations.request(
             operation_id, reservation, OperationKind.EXTEND, now, (entry,), terms=terms
         )
         left = find_allowance(after, self.policy, stays_until) or timedelta()
-        return Extension(operation_id, _tell(after, after.expires_at, left))
+        return Extension(operation_id, _tell(after, after.state.expires_at, left))
 
     async def _find_stay(self, reservation: Reservation) -> datetime | None:
-        is_free = self.beats_queue or reservation.status is not Status.ACTIVE
+        is_free = self.beats_queue or reservation.state.status is not Status.ACTIVE
         return None if is_free else await self.preview.find_stay(reservation)
 
     async def _is_known(self, operation_id: OperationId) -> bool:

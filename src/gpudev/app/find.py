@@ -45,7 +45,7 @@ class Find:
         if own or not caller.is_admin or not _searchable(meant):
             return choose_meant(meant, own)
         found = choose_meant(meant, await self.reservations.list_matching_of_all(meant))
-        entry = caller.entry(AuditAction.VIEW_JOB, found.id, detail=f"Of {found.username}.")
+        entry = caller.entry(AuditAction.VIEW_JOB, found.id, detail=f"Of {found.spec.username}.")
         await self.audit.write(entry)
         return found
 
@@ -70,15 +70,15 @@ def _searchable(text: str) -> str:
 
 def choose_meant(text: str, candidates: Iterable[Reservation]) -> Reservation:
     """The full id, then the name of a live one, then a unique prefix, then the newest ended of that name."""
-    newest_first = sorted(candidates, key=lambda candidate: candidate.created_at, reverse=True)
+    newest_first = sorted(candidates, key=lambda candidate: candidate.spec.created_at, reverse=True)
 
     def matching(test: Callable[[Reservation], bool]) -> list[Reservation]:
         return [candidate for candidate in newest_first if test(candidate)]
 
     exact = matching(lambda candidate: candidate.id == text)
-    named = matching(lambda candidate: candidate.name == text and candidate.is_live)
+    named = matching(lambda candidate: candidate.spec.name == text and candidate.is_live)
     prefixed = matching(lambda candidate: candidate.id.startswith(text))
-    ended = matching(lambda candidate: candidate.name == text)
+    ended = matching(lambda candidate: candidate.spec.name == text)
     for found in (exact, named, prefixed):
         if len(found) > 1:
             raise _ambiguous(text, found)
@@ -96,6 +96,6 @@ def _ambiguous(text: str, found: list[Reservation]) -> Conflict:
         "ambiguous_reservation",
         text=text,
         count=len(found),
-        candidates=[[candidate.id, candidate.name] for candidate in found],
+        candidates=[[candidate.id, candidate.spec.name] for candidate in found],
         code="ambiguous_id",
     )

@@ -40,8 +40,8 @@ class WantedDisk:
     def is_same_for(self, earlier: Reservation) -> bool:
         """Whether an earlier reservation was asked for with the same words."""
         if not self.name:
-            return earlier.disk_name in {"", DEFAULT_DISK}
-        return earlier.disk_name == ("" if self.name.lower() == NO_DISK else self.name)
+            return earlier.spec.disk_name in {"", DEFAULT_DISK}
+        return earlier.spec.disk_name == ("" if self.name.lower() == NO_DISK else self.name)
 
 
 @dataclass(frozen=True, slots=True)

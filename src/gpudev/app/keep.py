@@ -31,12 +31,11 @@ class Keep:
     ) -> OperationId:
         if not 0 < hours <= LONGEST / timedelta(hours=1):
             raise Invalid("bad_keep", hours=hours, code="bad_keep")
-        if reservation.status is not Status.ACTIVE:
-            raise Conflict(
-                "not_active_to_keep", reservation=reservation.id, status=reservation.status, code="not_active"
-            )
+        if reservation.state.status is not Status.ACTIVE:
+            status = reservation.state.status
+            raise Conflict("not_active_to_keep", reservation=reservation.id, status=status, code="not_active")
         operation_id = OperationId(str(uuid.uuid4()))
-        detail = f"Of {reservation.username}, for {hours:g} hours. {reason}"
+        detail = f"Of {reservation.spec.username}, for {hours:g} hours. {reason}"
         entry = caller.entry(AuditAction.KEEP, reservation.id, detail=detail)
         terms = Terms(timedelta(hours=hours), reason=reason)
         await self.operations.request(

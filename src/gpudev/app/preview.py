@@ -51,15 +51,15 @@ class Preview:
 
     async def check_booking(self, draft: Reservation, itself: ReservationId) -> None:
         """Refuse a booking that cannot have its time; a repeat does not stand in its own way."""
-        if draft.start_at is None:
+        if draft.spec.start_at is None:
             return
         wish = wish_of(draft)
-        foresight = await self._read(self.catalogue.get(draft.gpu_type), itself)
-        check_booking(foresight.foresee(wish), draft.start_at)
+        foresight = await self._read(self.catalogue.get(draft.spec.gpu_type), itself)
+        check_booking(foresight.foresee(wish), draft.spec.start_at)
 
     async def find_stay(self, holder: Reservation) -> datetime | None:
         """How long it may go on before others were promised its room; None: as long as it likes."""
-        gpu_type = self.catalogue.find(holder.gpu_type)
+        gpu_type = self.catalogue.find(holder.spec.gpu_type)
         return (await self._read(gpu_type)).stays_until(holder) if gpu_type else None
 
     async def measure_accuracy(self) -> tuple[Accuracy, ...]:

@@ -23,7 +23,7 @@ class ReadLogs:
             yield output
             return
         if self.logs is None or not reservation.is_placed:
-            raise NotFound("log_not_found", reservation=reservation.id, status=reservation.status)
+            raise NotFound("log_not_found", reservation=reservation.id, status=reservation.state.status)
         async for chunk in self.logs.read(reservation.id, query):
             yield chunk
 

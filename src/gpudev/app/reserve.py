@@ -33,7 +33,7 @@ from gpudev.domain.names import (
 )
 from gpudev.domain.node_labels import check_labels
 from gpudev.domain.preview import Wish
-from gpudev.domain.reservation import Event, Reservation
+from gpudev.domain.reservation import Event, Reservation, Settings, Spec, State
 from gpudev.ports.clock import Clock
 from gpudev.ports.store import HomeWish, Reservations
 from gpudev.ports.users import User
@@ -102,7 +102,8 @@ class Reserve:
         remarks = await self.disks.list_warnings(user, request.disk)
         let_in = await self.find_whom_to_let_in(request.ssh_public_keys, request.github_user)
         # Dated once nothing is waited for any more, so that nobody is put before those already in line.
-        draft = replace(_with_keys(draft, let_in, remarks), created_at=self.clock.now())
+        draft = _with_keys(draft, let_in, remarks)
+        draft = replace(draft, spec=replace(draft.spec, created_at=self.clock.now()))
         await self.preview.check_booking(draft, next(_ids(user, request, idempotency_key)))
         clashes = 0
         for reservation_id in _ids(user, request, idempotency_key):
@@ -114,7 +115,7 @@ class Reserve:
                 clashes += 1
             elif request.reservation_id:
                 return earlier
-            elif draft.created_at - earlier.created_at < IDEMPOTENCY_KEY_LIFE:
+            elif draft.spec.created_at - earlier.spec.created_at < IDEMPOTENCY_KEY_LIFE:
                 return _check_same(earlier, draft, request)
             if clashes == _MOST_CLASHES:
                 break
@@ -125,8 +126,7 @@ class Reserve:
         wish = self.read_wish(user, request)
         if wish.node_count > 1:
             check_gang_environment(request.env_vars)
-        return Reservation(
-            id=ReservationId(""),
+        spec = Spec(
             user_id=user.user_id,
             username=user.username,
             name=check_reservation_name(request.name) if request.name else "",
@@ -137,12 +137,14 @@ class Reserve:
             start_at=wish.start_at,
             node_labels=wish.node_labels,
             created_at=self.clock.now(),
-            detail=_describe(wish),
-            env_vars=check_environment(request.env_vars),
-            client_version=check_client_version(request.client_version),
-            image=check_image(request.image),
             warning=" ".join(request.warnings),
         )
+        settings = Settings(
+            image=check_image(request.image),
+            env_vars=check_environment(request.env_vars),
+            client_version=check_client_version(request.client_version),
+        )
+        return Reservation(ReservationId(""), spec, settings, State(detail=_describe(wish)))
 
     def _check_start(self, request: ReserveRequest) -> datetime | None:
         if request.start_at is None:
@@ -153,11 +155,11 @@ class Reserve:
         self, user: Caller, draft: Reservation, request: ReserveRequest, wish: HomeWish | None
     ) -> Reservation | None:
         """Write it under the first of its names that is free; None if the id is in use."""
-        event = Event(EventKind.SUBMITTED, draft.detail, draft.created_at)
-        entry = user.entry(AuditAction.SUBMIT, draft.id, detail=draft.detail)
+        event = Event(EventKind.SUBMITTED, draft.state.detail, draft.spec.created_at)
+        entry = user.entry(AuditAction.SUBMIT, draft.id, detail=draft.state.detail)
         names = _names(draft, request)
         for name in names:
-            named = replace(draft, name=name)
+            named = replace(draft, spec=replace(draft.spec, name=name))
             try:
                 return await self._write(named, event, entry, wish)
             except Conflict as conflict:
@@ -173,7 +175,7 @@ class Reserve:
         self, named: Reservation, event: Event, entry: AuditEntry, wish: HomeWish | None
     ) -> Reservation:
         """Two at once may both find the default disk free; the second look finds who was first."""
-        quota = self.preview.sharing.quotas.find(named.username, named.gpu_type)
+        quota = self.preview.sharing.quotas.find(named.spec.username, named.spec.gpu_type)
         try:
             return await self.reservations.submit(named, event, (entry,), wish, quota)
         except Conflict as conflict:
@@ -194,7 +196,7 @@ class Reserve:
             earlier = await self.reservations.get(reservation_id)
         except NotFound:
             return None
-        return earlier if earlier.user_id == user.user_id else None
+        return earlier if earlier.spec.user_id == user.user_id else None
 
 
 def _describe(wish: Wish) -> str:
@@ -205,21 +207,18 @@ def _describe(wish: Wish) -> str:
 
 
 def _with_keys(draft: Reservation, let_in: LetIn, remarks: tuple[str, ...]) -> Reservation:
-    return replace(
-        draft,
-        ssh_public_keys=let_in.public_keys,
-        github_user=let_in.github_user,
-        warning=" ".join(filter(None, (draft.warning, let_in.warning, *remarks))),
-    )
+    warning = " ".join(filter(None, (draft.spec.warning, let_in.warning, *remarks)))
+    settings = replace(draft.settings, ssh_public_keys=let_in.public_keys, github_user=let_in.github_user)
+    return replace(draft, spec=replace(draft.spec, warning=warning), settings=settings)
 
 
 def _names(draft: Reservation, request: ReserveRequest) -> tuple[str, ...]:
     """Names to try in turn: one that was asked for or made has to do, one that was wished may change."""
-    if draft.name:
-        return (draft.name,)
+    if draft.spec.name:
+        return (draft.spec.name,)
     wish = normalise_name(request.wished_name)
     if not wish:
-        return (default_reservation_name(draft.gpu_type, draft.id),)
+        return (default_reservation_name(draft.spec.gpu_type, draft.id),)
     suffixed = suffix_name(wish, draft.id)
     return (wish, suffixed) if is_reservation_name(wish) else (suffixed,)
 
@@ -243,17 +242,17 @@ def _ids(user: User, request: ReserveRequest, idempotency_key: str) -> Iterator[
 def _check_same(earlier: Reservation, repeated: Reservation, request: ReserveRequest) -> Reservation:
     def asked_for(reservation: Reservation) -> tuple[object, ...]:
         return (
-            reservation.gpu_type,
-            reservation.gpu_count,
-            reservation.duration,
-            reservation.start_at,
-            dict(reservation.node_labels),
-            dict(reservation.env_vars),
-            reservation.github_user,
-            reservation.image,
+            reservation.spec.gpu_type,
+            reservation.spec.gpu_count,
+            reservation.spec.duration,
+            reservation.spec.start_at,
+            dict(reservation.spec.node_labels),
+            dict(reservation.settings.env_vars),
+            reservation.settings.github_user,
+            reservation.settings.image,
         )
 
-    is_named_alike = earlier.name in _names(replace(repeated, id=earlier.id), request)
+    is_named_alike = earlier.spec.name in _names(replace(repeated, id=earlier.id), request)
     is_like = is_named_alike and _lets_in(earlier, request) and request.disk.is_same_for(earlier)
     if asked_for(earlier) != asked_for(repeated) or not is_like:
         raise Conflict("idempotency_key_reused", code="idempotency_key_reused")
@@ -263,5 +262,5 @@ def _check_same(earlier: Reservation, repeated: Reservation, request: ReserveReq
 def _lets_in(earlier: Reservation, request: ReserveRequest) -> bool:
     """The same keys were sent; what GitHub added may have changed in between."""
     sent = set(combine_public_keys(request.ssh_public_keys))
-    kept = set(earlier.ssh_public_keys)
-    return sent <= kept if earlier.github_user else sent == set(combine_public_keys(kept))
+    kept = set(earlier.settings.ssh_public_keys)
+    return sent <= kept if earlier.settings.github_user else sent == set(combine_public_keys(kept))

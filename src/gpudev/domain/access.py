@@ -47,16 +47,15 @@ def check_public_keys(keys: tuple[str, ...]) -> tuple[str, ...]:
 
 def may_connect(reservation: Reservation, user_id: UserId) -> bool:
     """Whether a user is led to the SSH port of a dev server at all. The server asks for a key besides."""
-    return reservation.user_id == user_id
+    return reservation.spec.user_id == user_id
 
 
 def choose_address(reservation: Reservation, rank: int) -> SshAddress:
     """Where the dev server, or its part of this rank, answers on SSH."""
-    if reservation.status is not Status.ACTIVE:
-        raise Conflict(
-            "not_active_to_connect", reservation=reservation.id, status=reservation.status, code="not_active"
-        )
-    member = reservation.members[rank] if 0 <= rank < len(reservation.members) else None
+    if reservation.state.status is not Status.ACTIVE:
+        status = reservation.state.status
+        raise Conflict("not_active_to_connect", reservation=reservation.id, status=status, code="not_active")
+    member = reservation.location.members[rank] if 0 <= rank < len(reservation.location.members) else None
     if member is None or member.address is None:
         raise NotFound("reservation_has_no_such_node", reservation=reservation.id, rank=rank)
     return member.address

@@ -74,9 +74,9 @@ def could_hold(nodes: Iterable[Node], gpu_type: GpuType, request: Reservation) -
         if node.gpu_type == gpu_type.name
         and node.is_schedulable
         and node.slots >= wanted
-        and has_labels(node.labels, request.node_labels)
+        and has_labels(node.labels, request.spec.node_labels)
     ]
-    return len(fitting) >= request.node_count
+    return len(fitting) >= request.spec.node_count
 
 
 def count_free_slots(

@@ -103,8 +103,8 @@ def tell_of_drain(reservation: Reservation, drains: Iterable[Drain]) -> str:
     if not concerning:
         return ""
     return (
-        f"{_describe(concerning)} Reservation {reservation.name} ({reservation.id8}) runs on until "
-        f"{reservation.expires_at:%Y-%m-%d %H:%M:%S} UTC and cannot be extended. "
+        f"{_describe(concerning)} Reservation {reservation.spec.name} ({reservation.id8}) runs on until "
+        f"{reservation.state.expires_at:%Y-%m-%d %H:%M:%S} UTC and cannot be extended. "
         f"Save your work before: only what is on a disk is kept."
     )
 
@@ -115,7 +115,7 @@ def tell_of_stay(reservation: Reservation) -> str:
     verb = "Node {} stays" if len(reservation.nodes) == 1 else "Nodes {} stay"
     return (
         f"{verb.format(nodes)} in service after all. "
-        f"Reservation {reservation.name} ({reservation.id8}) can be extended again."
+        f"Reservation {reservation.spec.name} ({reservation.id8}) can be extended again."
     )
 
 

@@ -72,8 +72,8 @@ def room_is_free_at(reservation: Reservation, now: datetime, policy: TimePolicy)
     """
     if reservation.is_ended:
         return now
-    starts = max(now, (reservation.placed_at or now) + policy.start_allowance)
-    ends = reservation.expires_at or starts + reservation.duration
+    starts = max(now, (reservation.state.placed_at or now) + policy.start_allowance)
+    ends = reservation.state.expires_at or starts + reservation.spec.duration
     return max(now, ends + policy.grace)
 
 
@@ -84,7 +84,7 @@ def count_steps(duration: timedelta, policy: TimePolicy) -> int:
 
 def ends_at(reservation: Reservation, policy: TimePolicy) -> datetime | None:
     """The end of an active reservation, its grace included."""
-    return reservation.expires_at + policy.grace if reservation.expires_at else None
+    return reservation.state.expires_at + policy.grace if reservation.state.expires_at else None
 
 
 def is_expired(reservation: Reservation, now: datetime, policy: TimePolicy) -> bool:
@@ -108,10 +108,10 @@ def find_next_warning(reservation: Reservation, now: datetime) -> datetime | Non
 
 def _list_warnings(reservation: Reservation) -> list[tuple[int, datetime]]:
     """Those that are not sent yet for the present end. One not shorter than the whole length never is."""
-    end, start = reservation.expires_at, reservation.launched_at
+    end, start = reservation.state.expires_at, reservation.state.launched_at
     if end is None or start is None:
         return []
-    sent = reservation.warned_minutes
+    sent = reservation.memory.warned_minutes
     return [
         (minutes, end - timedelta(minutes=minutes))
         for minutes in WARNING_MINUTES
@@ -123,12 +123,12 @@ def find_end_of_start(reservation: Reservation, now: datetime, policy: TimePolic
     """Why a server that does not answer yet is not waited for any longer; None while it is."""
     if now < start_is_given_up_at(reservation, policy):
         return None
-    begun = reservation.placed_at or reservation.created_at
+    begun = reservation.state.placed_at or reservation.spec.created_at
     return Reason.START_TIMED_OUT if now >= begun + policy.start_limit else Reason.START_STALLED
 
 
 def start_is_given_up_at(reservation: Reservation, policy: TimePolicy) -> datetime:
     """After the longest time that a start may take, or when it has shown nothing new for too long."""
-    begun = reservation.placed_at or reservation.created_at
-    last_news = max(begun, reservation.progress_at or begun)
+    begun = reservation.state.placed_at or reservation.spec.created_at
+    last_news = max(begun, reservation.memory.progress_at or begun)
     return min(begun + policy.start_limit, last_news + policy.progress_limit)

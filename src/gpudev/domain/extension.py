@@ -36,7 +36,7 @@ def find_allowance(
     `stays_until` is when its GPUs are promised to somebody else, if they are: the one computation behind what
     is granted, what is refused and what is said to be left.
     """
-    end = reservation.expires_at
+    end = reservation.state.expires_at
     longest = _find_longest(reservation, policy)
     if longest is None or end is None:
         return None
@@ -48,16 +48,17 @@ def extend(
 ) -> Reservation:
     """With a later end, of which nobody has been warned yet. Refused if it is not active or too long."""
     left = find_allowance(reservation, policy, stays_until)
-    if left is None or reservation.expires_at is None:
-        raise Conflict(
-            "not_active_to_extend", reservation=reservation.id, status=reservation.status, code="not_active"
-        )
+    if left is None or reservation.state.expires_at is None:
+        status = reservation.state.status
+        raise Conflict("not_active_to_extend", reservation=reservation.id, status=status, code="not_active")
     if length > left and stays_until is not None and left != _find_longest(reservation, policy):
         raise _promised(reservation, left, stays_until)
     if length > left:
         raise _too_long(reservation, left, policy)
     return replace(
-        reservation, expires_at=reservation.expires_at + length, warned_minutes=None, extension_error=""
+        reservation,
+        state=replace(reservation.state, expires_at=reservation.state.expires_at + length),
+        memory=replace(reservation.memory, warned_minutes=None, extension_error=""),
     )
 
 
@@ -71,8 +72,8 @@ def in_words(length: timedelta) -> str:
 
 def _find_longest(reservation: Reservation, policy: TimePolicy) -> timedelta | None:
     """By the longest length of a reservation alone."""
-    start, end = reservation.launched_at, reservation.expires_at
-    if reservation.status is not Status.ACTIVE or start is None or end is None:
+    start, end = reservation.state.launched_at, reservation.state.expires_at
+    if reservation.state.status is not Status.ACTIVE or start is None or end is None:
         return None
     return max(timedelta(), start + policy.longest - end)
 

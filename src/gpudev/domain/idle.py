@@ -109,12 +109,12 @@ class Idleness:
 
 
 def weigh(reservation: Reservation, now: datetime, policy: IdlePolicy) -> Idleness:
-    warned_at = reservation.idle_warned_at
+    warned_at = reservation.memory.idle_warned_at
     since = _find_believable_since(reservation, now, policy)
-    patience = policy.find_patience(reservation.gpu_type)
+    patience = policy.find_patience(reservation.spec.gpu_type)
     if patience is None or since is None:
         return Idleness(is_warning_over=warned_at is not None)
-    kept_until = reservation.kept_until
+    kept_until = reservation.memory.kept_until
     if kept_until is not None and kept_until > now:
         return Idleness(warn_at=max(kept_until, since + patience), is_warning_over=warned_at is not None)
     if warned_at is None:
@@ -126,9 +126,9 @@ def weigh(reservation: Reservation, now: datetime, policy: IdlePolicy) -> Idlene
 
 
 def _find_believable_since(reservation: Reservation, now: datetime, policy: IdlePolicy) -> datetime | None:
-    seen = reservation.usage_at
+    seen = reservation.activity.usage_at
     is_known = seen is not None and now - seen <= policy.known_for
-    return reservation.idle_since if is_known else None
+    return reservation.activity.idle_since if is_known else None
 
 
 _UNITS = {

@@ -46,18 +46,18 @@ def tell_of_end(reservation: Reservation, minutes: int) -> str:
     """The words of a warning: the same on terminals, in the file, in the event and to the notifier."""
     more = (
         "Its node is being taken out of service, so it cannot be extended."
-        if reservation.drain_warning
+        if reservation.memory.drain_warning
         else f"For more time: {tell_how_to_extend(reservation)}"
     )
     return (
-        f"Reservation {reservation.name} ({reservation.id8}) ends in {minutes} minutes, "
-        f"at {reservation.expires_at:%Y-%m-%d %H:%M:%S} UTC. {more}"
+        f"Reservation {reservation.spec.name} ({reservation.id8}) ends in {minutes} minutes, "
+        f"at {reservation.state.expires_at:%Y-%m-%d %H:%M:%S} UTC. {more}"
     )
 
 
 def _expiry_notice(reservation: Reservation) -> Notice | None:
-    minutes = reservation.warned_minutes
-    if minutes is None or reservation.expires_at is None:
+    minutes = reservation.memory.warned_minutes
+    if minutes is None or reservation.state.expires_at is None:
         return None
     return Notice(f"WARN_EXPIRES_IN_{minutes}MIN.txt", tell_of_end(reservation, minutes))
 
@@ -65,7 +65,8 @@ def _expiry_notice(reservation: Reservation) -> Notice | None:
 def tell_of_idleness(reservation: Reservation, ends_at: datetime) -> str:
     """Which signals decide, until when, and what to do about it."""
     return (
-        f"Nobody uses reservation {reservation.name} ({reservation.id8}): {reservation.idle_words}. "
+        f"Nobody uses reservation {reservation.spec.name} ({reservation.id8}): "
+        f"{reservation.activity.idle_words}. "
         f"It ends at {ends_at:%Y-%m-%d %H:%M:%S} UTC unless it is used again. "
         f"To keep it: gpu-dev keep {reservation.id8} 2h --reason WHY"
     )
@@ -73,25 +74,25 @@ def tell_of_idleness(reservation: Reservation, ends_at: datetime) -> str:
 
 def _idle_notice(reservation: Reservation) -> Notice | None:
     """In the words of the warning: the figures go on changing, and nobody wants to be told each time."""
-    if reservation.idle_warned_at is None:
+    if reservation.memory.idle_warned_at is None:
         return None
-    return Notice("WARN_IDLE.txt", reservation.idle_warning)
+    return Notice("WARN_IDLE.txt", reservation.memory.idle_warning)
 
 
 def _drain_notice(reservation: Reservation) -> Notice | None:
-    words = reservation.drain_warning
+    words = reservation.memory.drain_warning
     return Notice("WARN_NODE_LEAVES.txt", words) if words else None
 
 
 def _oom_notice(reservation: Reservation) -> Notice | None:
-    if reservation.oom_count == 0 or reservation.last_oom_at is None:
+    if reservation.memory.oom_count == 0 or reservation.memory.last_oom_at is None:
         return None
     return Notice("OOM_DETECTED.txt", tell_of_oom(reservation))
 
 
 def tell_of_oom(reservation: Reservation) -> str:
-    times = "once" if reservation.oom_count == 1 else f"{reservation.oom_count} times"
+    times = "once" if reservation.memory.oom_count == 1 else f"{reservation.memory.oom_count} times"
     return (
         f"Something on this server was ended for want of memory, {times} so far, "
-        f"last at {reservation.last_oom_at:%Y-%m-%d %H:%M:%S} UTC."
+        f"last at {reservation.memory.last_oom_at:%Y-%m-%d %H:%M:%S} UTC."
     )

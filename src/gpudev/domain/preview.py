@@ -18,7 +18,7 @@ from gpudev.domain.node_labels import Labels, has_labels
 from gpudev.domain.plans.promises import Situation, make_promises
 from gpudev.domain.plans.waiting_reasons import WaitingReasons
 from gpudev.domain.queueing import in_order
-from gpudev.domain.reservation import Reservation
+from gpudev.domain.reservation import Reservation, Spec
 from gpudev.domain.schedule.grid import FOREVER
 from gpudev.texts.vocabulary import Reason
 
@@ -85,7 +85,7 @@ class Foresight:
         in_service = {room.name for room in self._situation.rooms}
         free_from = self._situation.free_from(holder)
         ends = [plan.stays_free_until(node, slots, free_from) for node in holder.nodes if node in in_service]
-        allowed = plan.allowed_until(holder.username, slots * holder.node_count, free_from)
+        allowed = plan.allowed_until(holder.spec.username, slots * holder.spec.node_count, free_from)
         step = min([*ends, allowed])
         policy = self._situation.policy
         return policy.grid.time_of(step) - policy.grace if step < FOREVER else None
@@ -102,9 +102,9 @@ class Foresight:
         fitting = [
             room
             for room in self._situation.rooms
-            if room.slots >= wanted and has_labels(room.labels, request.node_labels)
+            if room.slots >= wanted and has_labels(room.labels, request.spec.node_labels)
         ]
-        return len(fitting) >= request.node_count
+        return len(fitting) >= request.spec.node_count
 
 
 def is_sooner(one: Foreseen, other: Foreseen) -> bool:
@@ -130,20 +130,19 @@ def list_shorter(wish: Wish) -> Iterator[Wish]:
 
 def wish_of(draft: Reservation) -> Wish:
     return Wish(
-        gpu_type=draft.gpu_type,
-        gpu_count=draft.gpu_count,
-        duration=draft.duration,
-        node_count=draft.node_count,
-        start_at=draft.start_at,
-        node_labels=draft.node_labels,
-        username=draft.username,
+        gpu_type=draft.spec.gpu_type,
+        gpu_count=draft.spec.gpu_count,
+        duration=draft.spec.duration,
+        node_count=draft.spec.node_count,
+        start_at=draft.spec.start_at,
+        node_labels=draft.spec.node_labels,
+        username=draft.spec.username,
     )
 
 
 def _request_for(wish: Wish, now: datetime) -> Reservation:
     """At the end of the line, as a request that comes now would be."""
-    return Reservation(
-        id=ReservationId("preview"),
+    spec = Spec(
         user_id=UserId(0),
         username=wish.username,
         name="",
@@ -155,3 +154,4 @@ def _request_for(wish: Wish, now: datetime) -> Reservation:
         start_at=wish.start_at,
         node_labels=wish.node_labels,
     )
+    return Reservation(ReservationId("preview"), spec)

@@ -33,7 +33,7 @@ class QueuePlace:
 
 def in_order(waiting: Iterable[Reservation]) -> tuple[Reservation, ...]:
     """First come, first served; the id breaks ties."""
-    return tuple(sorted(waiting, key=lambda reservation: (reservation.created_at, reservation.id)))
+    return tuple(sorted(waiting, key=lambda reservation: (reservation.spec.created_at, reservation.id)))
 
 
 def has_moved(reservation: Reservation, place: QueuePlace) -> bool:
@@ -42,12 +42,9 @@ def has_moved(reservation: Reservation, place: QueuePlace) -> bool:
 
 def place_of(told: Reservation | QueuePlace) -> tuple[object, ...]:
     """What of a place is stored and shown."""
-    position = told.position if isinstance(told, QueuePlace) else told.queue_position
-    return (
-        position,
-        told.estimated_start_at,
-        told.planned_nodes,
-        told.likely_start,
-        told.reason,
-        told.detail,
-    )
+    if isinstance(told, QueuePlace):
+        planned = (told.estimated_start_at, told.planned_nodes, told.likely_start)
+        return (told.position, *planned, told.reason, told.detail)
+    forecast, state = told.forecast, told.state
+    planned = (forecast.estimated_start_at, forecast.planned_nodes, forecast.likely_start)
+    return (forecast.queue_position, *planned, state.reason, state.detail)

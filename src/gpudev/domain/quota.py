@@ -130,11 +130,11 @@ def make_limit(long_slots: int, policy: TimePolicy) -> Limit:
 
 def count_slots(reservation: Reservation) -> int:
     """On all nodes together; a CPU reservation takes one."""
-    return max(1, reservation.gpu_count)
+    return max(1, reservation.spec.gpu_count)
 
 
 def asked_of(reservation: Reservation) -> Asked:
-    return Asked(reservation.gpu_type, count_slots(reservation), reservation.duration)
+    return Asked(reservation.spec.gpu_type, count_slots(reservation), reservation.spec.duration)
 
 
 def check_quota(asked: Asked, quota: Quota, use: Use) -> None:

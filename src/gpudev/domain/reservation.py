@@ -33,10 +33,9 @@ ANSWERS = "The dev server answers on SSH."
 
 
 @dataclass(frozen=True, slots=True)
-class Reservation:
-    """One row of `reservations`, as the rules see it. `version` grows with every change."""
+class Spec:
+    """Who asked for what. It is written once and never changes."""
 
-    id: ReservationId
     user_id: UserId
     username: str
     name: str
@@ -47,48 +46,83 @@ class Reservation:
     created_at: datetime
     node_count: int = 1
     """How many nodes it takes: one, or for a gang several whole ones."""
+    node_labels: Mapping[str, str] = field(default_factory=dict)
+    """Labels that its nodes must have."""
+    start_at: datetime | None = None
+    """Booked for this time: it does not start before."""
+    disk_id: DiskId | None = None
+    """The disk that is its home; None: a home that is not kept."""
+    disk_name: str = ""
+    warning: str = ""
+    """What the user should know of how the request was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How its dev server is set up. It is written once and never changes."""
+
+    image: str = ""
+    """The user's own image; empty: the standard one."""
+    env_vars: Mapping[str, str] = field(default_factory=dict)
+    ssh_public_keys: tuple[str, ...] = ()
+    github_user: str = ""
+    """Whose keys are authorized besides those that were sent."""
+    client_version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Where it stands, why, and since when."""
+
     status: Status = Status.PENDING
     reason: Reason | None = None
     detail: str = ""
     """The sentence that belongs to the status, with the names and times of this very case."""
-    env_vars: Mapping[str, str] = field(default_factory=dict)
-    ssh_public_keys: tuple[str, ...] = ()
-    client_version: str = ""
-    github_user: str = ""
-    """Whose keys were let in besides those that were sent."""
-    warning: str = ""
-    """What the user should know of how the request was read."""
-    disk_id: DiskId | None = None
-    """The disk that is its home; None: a home that is not kept."""
-    disk_name: str = ""
-    volume_id: VolumeId | None = None
-    """The disk's volume, once its server is there."""
-    members: tuple[Member, ...] = ()
-    """Its part on each node, by rank; none before it is placed."""
-    image: str = ""
-    """The user's own image; empty: the standard one."""
-    port_slot: str = ""
-    """The ready address that goes with the placement; see `ports.cluster.Snapshot`."""
-    queue_position: int | None = None
-    estimated_start_at: datetime | None = None
-    """While it waits: when it starts at the latest, by the plan. Failures aside, it moves earlier only."""
-    planned_nodes: tuple[NodeName, ...] = ()
-    """While it waits: where the plan keeps room for it from then on."""
-    likely_start: tuple[datetime, datetime] | None = None
-    """While it waits: the window in which it will probably start; None where too little is known."""
-    start_at: datetime | None = None
-    """Booked for this time: it does not start before."""
-    node_labels: Mapping[str, str] = field(default_factory=dict)
-    """Labels that its nodes must have."""
-    last_queue_update: datetime | None = None
     placed_at: datetime | None = None
     launched_at: datetime | None = None
     expires_at: datetime | None = None
     ended_at: datetime | None = None
-    cancelled_at: datetime | None = None
     cleaned_at: datetime | None = None
     last_updated: datetime | None = None
-    version: int = 1
+    outcome: Outcome | None = None
+    """What became of the command of `gpu-dev submit`; None: there is none, or it has not ended."""
+    exit_code: int | None = None
+
+    @property
+    def cancelled_at(self) -> datetime | None:
+        return self.ended_at if self.status is Status.CANCELLED else None
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Where it runs."""
+
+    members: tuple[Member, ...] = ()
+    """Its part on each node, by rank; none before it is placed."""
+    port_slot: str = ""
+    """The ready address that goes with the placement; see `ports.cluster.Snapshot`."""
+    volume_id: VolumeId | None = None
+    """The volume of its disk, once its server is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """While it waits: when and where it will start, as admission planned it last."""
+
+    queue_position: int | None = None
+    estimated_start_at: datetime | None = None
+    """When it starts at the latest, by the plan. Failures aside, it moves earlier only."""
+    planned_nodes: tuple[NodeName, ...] = ()
+    """Where the plan keeps room for it from then on."""
+    likely_start: tuple[datetime, datetime] | None = None
+    """The window in which it will probably start; None where too little is known."""
+    last_queue_update: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What its controller has done and need not repeat."""
+
     warned_minutes: int | None = None
     """The nearest warning that was sent for the present end."""
     told_notices: tuple[str, ...] | None = None
@@ -110,13 +144,35 @@ class Reservation:
     idle_warning: str = ""
     drain_warning: str = ""
     """What was told of its nodes being taken out of service; empty: they stay."""
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """How it was used when that was last measured."""
+
     usage_at: datetime | None = None
-    """When its use was last measured, since when it was idle then, and by which signals."""
     idle_since: datetime | None = None
+    """None: it was used then."""
     idle_words: str = ""
-    outcome: Outcome | None = None
-    """What became of the command of `gpu-dev submit`; None: there is none, or it has not ended."""
-    exit_code: int | None = None
+    """By which signals."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Its parts: each changes for its own reasons, and is written by a statement of its own.
+
+    `version` grows with every change of state and location; forecast, memory and activity do not count.
+    """
+
+    id: ReservationId
+    spec: Spec
+    settings: Settings = field(default_factory=Settings)
+    state: State = field(default_factory=State)
+    location: Location = field(default_factory=Location)
+    forecast: Forecast = field(default_factory=Forecast)
+    memory: Memory = field(default_factory=Memory)
+    activity: Activity = field(default_factory=Activity)
+    version: int = 1
 
     @property
     def id8(self) -> str:
@@ -124,101 +180,106 @@ class Reservation:
 
     @property
     def is_gang(self) -> bool:
-        return self.node_count > 1
+        return self.spec.node_count > 1
 
     @property
     def gpus_per_node(self) -> int:
-        return self.gpu_count // self.node_count
+        return self.spec.gpu_count // self.spec.node_count
 
     @property
     def nodes(self) -> tuple[NodeName, ...]:
-        return tuple(member.node for member in self.members)
+        return tuple(member.node for member in self.location.members)
 
     @property
     def node(self) -> NodeName | None:
         """Where rank 0 is."""
-        return self.members[0].node if self.members else None
+        return self.location.members[0].node if self.location.members else None
 
     @property
     def address(self) -> SshAddress | None:
-        return self.members[0].address if self.members else None
+        return self.location.members[0].address if self.location.members else None
 
     @property
     def host_keys(self) -> tuple[str, ...]:
-        return self.members[0].host_keys if self.members else ()
+        return self.location.members[0].host_keys if self.location.members else ()
 
     @property
     def is_waiting(self) -> bool:
-        return self.status in WAITING
+        return self.state.status in WAITING
 
     @property
     def is_placed(self) -> bool:
-        return self.status in PLACED
+        return self.state.status in PLACED
 
     @property
     def is_live(self) -> bool:
-        return self.status in LIVE
+        return self.state.status in LIVE
 
     @property
     def is_ended(self) -> bool:
-        return self.status in TERMINAL
+        return self.state.status in TERMINAL
 
     @property
     def is_cleaned(self) -> bool:
-        return self.cleaned_at is not None
+        return self.state.cleaned_at is not None
 
     @property
     def holds_room(self) -> bool:
         """Takes GPUs of its nodes: placed, or ended with something of it still to be cleaned away."""
-        return bool(self.members) and not self.is_cleaned
+        return bool(self.location.members) and not self.is_cleaned
 
 
 def queue(reservation: Reservation, reason: Reason, detail: str) -> Reservation:
     """Into the queue, from `pending` or back from a placement that did not hold."""
-    return replace(
-        reservation,
-        status=check_move(reservation.status, Status.QUEUED),
+    state = replace(
+        reservation.state,
+        status=check_move(reservation.state.status, Status.QUEUED),
         reason=reason,
         detail=detail,
-        members=(),
-        port_slot="",
         placed_at=None,
     )
+    location = replace(reservation.location, members=(), port_slot="")
+    return replace(reservation, state=state, location=location)
 
 
 def place(
     reservation: Reservation, nodes: tuple[NodeName, ...], now: datetime, port_slot: str = ""
 ) -> Reservation:
     """On these nodes, one for each rank. What an earlier start has shown is no news of this one."""
-    return replace(
-        reservation,
-        status=check_move(reservation.status, Status.PREPARING),
+    state = replace(
+        reservation.state,
+        status=check_move(reservation.state.status, Status.PREPARING),
         reason=None,
         detail=f"Starting on {', '.join(nodes)}.",
-        members=tuple(Member(node) for node in nodes),
-        port_slot=port_slot,
         placed_at=now,
-        progress=None,
-        progress_at=None,
-        queue_position=None,
-        estimated_start_at=None,
-        planned_nodes=(),
-        likely_start=None,
+    )
+    members = tuple(Member(node) for node in nodes)
+    return replace(
+        reservation,
+        state=state,
+        location=replace(reservation.location, members=members, port_slot=port_slot),
+        forecast=_without_forecast(reservation),
+        memory=replace(reservation.memory, progress=None, progress_at=None),
     )
 
 
 def activate(reservation: Reservation, members: tuple[Member, ...], now: datetime) -> Reservation:
     """The server answers; only now the reserved time starts to run."""
-    return replace(
-        reservation,
-        status=check_move(reservation.status, Status.ACTIVE),
+    state = replace(
+        reservation.state,
+        status=check_move(reservation.state.status, Status.ACTIVE),
         reason=None,
         detail=ANSWERS,
-        members=members,
         launched_at=now,
-        expires_at=now + reservation.duration,
-        # In a home of its own stands nothing; on a disk there may be what its last user was told.
-        told_notices=() if reservation.disk_id is None else None,
+        expires_at=now + reservation.spec.duration,
+    )
+    # In a home of its own stands nothing; on a disk there may be what its last user was told.
+    told = () if reservation.spec.disk_id is None else None
+    return replace(
+        reservation,
+        state=state,
+        location=replace(reservation.location, members=members),
+        memory=replace(reservation.memory, told_notices=told),
     )
 
 
@@ -226,25 +287,25 @@ def end(
     reservation: Reservation, status: Status, reason: Reason, now: datetime, detail: str = ""
 ) -> Reservation:
     """Into a terminal state. It is written before anything is taken away."""
-    return replace(
-        reservation,
-        status=check_move(reservation.status, status),
+    state = replace(
+        reservation.state,
+        status=check_move(reservation.state.status, status),
         reason=reason,
         detail=detail or say(reason_fact(reason)),
-        queue_position=None,
-        estimated_start_at=None,
-        planned_nodes=(),
-        likely_start=None,
         ended_at=now,
-        cancelled_at=now if status is Status.CANCELLED else None,
     )
+    return replace(reservation, state=state, forecast=_without_forecast(reservation))
 
 
 def tell(reservation: Reservation, detail: str) -> Reservation:
     """The same reservation, with something else to say about it."""
-    return replace(reservation, detail=detail)
+    return replace(reservation, state=replace(reservation.state, detail=detail))
 
 
 def clean(reservation: Reservation, now: datetime) -> Reservation:
     """Nothing of it is left in the cluster."""
-    return replace(reservation, cleaned_at=now)
+    return replace(reservation, state=replace(reservation.state, cleaned_at=now))
+
+
+def _without_forecast(reservation: Reservation) -> Forecast:
+    return Forecast(last_queue_update=reservation.forecast.last_queue_update)

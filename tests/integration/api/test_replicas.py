@@ -33,7 +33,7 @@ def replicas(module_database: str, tmp_path: Path) -> Iterator[tuple[ApiServer, 
 def requeue(reservation: Reservation) -> tuple[Reservation, EventKind]:
     """There and back: a history can be made as long as one likes."""
     now = datetime.now(UTC)
-    if reservation.status is Status.PREPARING:
+    if reservation.state.status is Status.PREPARING:
         return queue(reservation, Reason.PLACEMENT_LOST, "Back in the queue."), EventKind.REQUEUED
     return place(reservation, (NodeName("t4-0"),), now), EventKind.PLACED
 

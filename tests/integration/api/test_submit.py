@@ -29,7 +29,7 @@ def read_keys(dsn: str, job_id: str) -> tuple[str, ...]:
 
     async def read() -> tuple[str, ...]:
         async with open_test_stores(dsn) as stores:
-            return (await stores.reservations.get(ReservationId(job_id))).ssh_public_keys
+            return (await stores.reservations.get(ReservationId(job_id))).settings.ssh_public_keys
 
     return asyncio.run(read())
 

@@ -45,18 +45,18 @@ async def world(idle_world: World, tmp_path: Path) -> AsyncIterator[World]:
 async def test_a_reservation_runs_from_submit_to_its_end(world: World) -> None:
     asked = await submit(world.stores, make_reservation(await world.user()))
     active = await world.active(asked)
-    assert active.launched_at == NOON
-    assert active.expires_at == NOON + timedelta(hours=1)
+    assert active.state.launched_at == NOON
+    assert active.state.expires_at == NOON + timedelta(hours=1)
     assert active.host_keys
 
     await world.move_to(NOON + timedelta(hours=1) + GRACE - timedelta(seconds=1), asked)
     probe = await submit(world.stores, make_reservation(await world.user()))
     await world.active(probe)
-    assert (await world.get(asked)).status is Status.ACTIVE, "not before its time, grace included"
+    assert (await world.get(asked)).state.status is Status.ACTIVE, "not before its time, grace included"
 
     await world.move_to(NOON + timedelta(hours=1) + GRACE, asked)
     ended = await world.until(asked, lambda now: now.is_cleaned)
-    assert (ended.status, ended.reason) == (Status.EXPIRED, Reason.TIME_IS_UP)
+    assert (ended.state.status, ended.state.reason) == (Status.EXPIRED, Reason.TIME_IS_UP)
     assert await world.kinds(asked) == ["submitted", "placed", "active", "warned", "expired", "cleaned"]
     assert set(world.cluster.snapshot().servers) == {probe.id}
 
@@ -67,9 +67,9 @@ async def test_the_queue_moves_when_room_comes_back(world: World) -> None:
     for holder in holders:
         await world.active(holder)
     waiting = await submit(world.stores, make_reservation(user, gpu_count=2))
-    queued = await world.until(waiting, lambda now: now.queue_position is not None)
-    assert (queued.status, queued.queue_position) == (Status.QUEUED, 1)
-    assert queued.estimated_start_at == NOON + timedelta(hours=1, minutes=5), (
+    queued = await world.until(waiting, lambda now: now.forecast.queue_position is not None)
+    assert (queued.state.status, queued.forecast.queue_position) == (Status.QUEUED, 1)
+    assert queued.forecast.estimated_start_at == NOON + timedelta(hours=1, minutes=5), (
         "the end and its grace, on the grid"
     )
     await world.stores.operations.request(OPERATION, holders[0], OperationKind.CANCEL, NOON)
@@ -86,15 +86,17 @@ async def test_a_later_request_moves_nobody_who_was_promised_a_time(
     for count in (4, 2):
         await world.active(await submit(world.stores, make_reservation(user, gpu_count=count)))
     large = await submit(world.stores, make_reservation(user, gpu_count=4))
-    promised = await world.until(large, lambda now: now.estimated_start_at is not None)
-    assert len(promised.planned_nodes) == 1
+    promised = await world.until(large, lambda now: now.forecast.estimated_start_at is not None)
+    assert len(promised.forecast.planned_nodes) == 1
     long = timedelta(hours=20)
     small = await submit(world.stores, make_reservation(user, gpu_count=2, duration=long, created_at=LATER))
-    await world.until(small, lambda now: now.queue_position == 2 or now.status is not Status.PENDING)
+    await world.until(
+        small, lambda now: now.forecast.queue_position == 2 or now.state.status is not Status.PENDING
+    )
     again = await world.get(large)
-    assert (again.estimated_start_at, again.planned_nodes) == (
-        promised.estimated_start_at,
-        promised.planned_nodes,
+    assert (again.forecast.estimated_start_at, again.forecast.planned_nodes) == (
+        promised.forecast.estimated_start_at,
+        promised.forecast.planned_nodes,
     )
 
 
@@ -104,11 +106,11 @@ async def test_cancelling_one_who_waits_moves_up_those_behind(world: World) -> N
         await world.active(await submit(world.stores, make_reservation(user, gpu_count=4)))
     first = await submit(world.stores, make_reservation(user, gpu_count=2))
     second = await submit(world.stores, make_reservation(user, gpu_count=1, created_at=NOON + timedelta(1)))
-    await world.until(second, lambda now: now.queue_position == 2)
+    await world.until(second, lambda now: now.forecast.queue_position == 2)
     await world.stores.operations.request(OPERATION, first, OperationKind.CANCEL, NOON)
-    await world.until(second, lambda now: now.queue_position == 1)
+    await world.until(second, lambda now: now.forecast.queue_position == 1)
     cleaned = await world.until(first, lambda now: now.is_cleaned)
-    assert cleaned.status is Status.CANCELLED
+    assert cleaned.state.status is Status.CANCELLED
 
 
 async def test_a_server_that_is_removed_from_outside_fails_its_reservation(world: World) -> None:
@@ -117,14 +119,14 @@ async def test_a_server_that_is_removed_from_outside_fails_its_reservation(world
     server = world.cluster.snapshot().servers[asked.id]
     await world.cluster.delete_server(asked.id, server.uid)
     lost = await world.until(asked, lambda now: now.is_cleaned)
-    assert (lost.status, lost.reason) == (Status.FAILED, Reason.POD_DELETED)
+    assert (lost.state.status, lost.state.reason) == (Status.FAILED, Reason.POD_DELETED)
 
 
 async def test_an_error_of_ours_ends_the_reservation_after_three_tries_and_is_kept(world: World) -> None:
     """A type that the controllers do not know: every turn fails."""
     asked = await submit(world.stores, make_reservation(await world.user(), gpu_type="z9"))
     failed = await world.until(asked, lambda now: now.is_ended)
-    assert (failed.status, failed.reason) == (Status.FAILED, Reason.INTERNAL_ERROR)
+    assert (failed.state.status, failed.state.reason) == (Status.FAILED, Reason.INTERNAL_ERROR)
     dead = await world.stores.database.fetch(
         "SELECT message ->> 'reservation_id' AS id FROM pgmq.q_gpu_reservations_dead"
     )
@@ -150,8 +152,8 @@ async def test_a_source_of_hints_that_always_fails_stops_nothing(idle_world: Wor
     deaf: Any = Deaf(idle_world.cluster)
     async with working_controllers(replace(idle_world, cluster=deaf), tmp_path):
         asked = await submit(idle_world.stores, make_reservation(await idle_world.user()))
-        made = await idle_world.until(asked, lambda now: now.status is not Status.PENDING)
-        assert made.status is Status.PREPARING
+        made = await idle_world.until(asked, lambda now: now.state.status is not Status.PENDING)
+        assert made.state.status is Status.PREPARING
         await wait_ready(idle_world.cluster, asked.id)
         await idle_world.move_to(LATER, asked)
         await idle_world.active(asked)
@@ -198,6 +200,6 @@ async def test_of_twelve_in_a_row_eight_start_and_four_wait_in_order(world: Worl
     for reservation in submitted[:8]:
         await world.active(reservation)
     for position, reservation in enumerate(submitted[8:], start=1):
-        await world.until(reservation, lambda now, place=position: now.queue_position == place)
+        await world.until(reservation, lambda now, place=position: now.forecast.queue_position == place)
     names = [ReservationId(server) for server in world.cluster.snapshot().servers]
     assert sorted(names) == sorted(reservation.id for reservation in submitted[:8])

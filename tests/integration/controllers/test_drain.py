@@ -93,7 +93,7 @@ async def test_one_runs_on_is_told_and_one_that_waits_goes_elsewhere(database: s
         waiting = await world.ask(1)
         await world.work()
         promised = await world.get(waiting)
-        assert promised.planned_nodes == (node,)
+        assert promised.forecast.planned_nodes == (node,)
 
         drained, message = await world.drains.drain(GRACE, node, "new fans.")
         assert [holder.id for holder in drained.holders] == [short.id]
@@ -105,12 +105,12 @@ async def test_one_runs_on_is_told_and_one_that_waits_goes_elsewhere(database: s
         told = (await world.find_event(short, EventKind.NODE_LEAVES)).event.message
         assert told.startswith(f"Node {node} is being taken out of service: new fans. ")
         assert world.cluster.shown[short.id, told] == 1
-        assert (await world.get(short)).status is Status.ACTIVE
+        assert (await world.get(short)).state.status is Status.ACTIVE
         replanned = await world.get(waiting)
-        assert replanned.planned_nodes == (other,)
+        assert replanned.forecast.planned_nodes == (other,)
         why = (await world.find_event(waiting, EventKind.REPLANNED)).event.message
         assert why.endswith(f"{node} is out of service.")
-        assert (await world.get(long)).drain_warning == ""
+        assert (await world.get(long)).memory.drain_warning == ""
 
         with pytest.raises(Conflict, match="is being taken out of service: new fans"):
             await world.extend(GRACE, await world.get(short), ExtensionRequest(1))
@@ -121,7 +121,7 @@ async def test_who_wants_to_hear_of_warnings_is_notified_of_both(database: str) 
         world = World(stores, "t4-0")
         one = await world.ask(2)
         await world.work()
-        target = Target(one.user_id, TargetKind.WEBHOOK, "https://x.test", frozenset({Topic.WARNINGS}))
+        target = Target(one.spec.user_id, TargetKind.WEBHOOK, "https://x.test", frozenset({Topic.WARNINGS}))
         await stores.notifications.set_target(target)
         await world.drains.drain(GRACE, "t4-0", "new fans")
         await world.work()
@@ -142,21 +142,21 @@ async def test_a_node_becomes_empty_is_logged_as_drained_and_can_come_back(datab
         waiting = await world.ask(1)
         await world.work()
         queued = await world.get(waiting)
-        assert (queued.status, queued.reason) == (Status.QUEUED, Reason.NO_NODES)
+        assert (queued.state.status, queued.state.reason) == (Status.QUEUED, Reason.NO_NODES)
         assert await world.find_state("t4-0") is NodeState.DRAINING
 
         world.clock.time = NOON + 3 * HOUR
         with capture_logs() as logs:
             await world.work()
         assert [log["node"] for log in logs if log["event"] == "node_drained"] == ["t4-0"]
-        assert (await world.get(one)).status is Status.EXPIRED
+        assert (await world.get(one)).state.status is Status.EXPIRED
         assert await world.find_state("t4-0") is NodeState.DRAINED
-        assert (await world.get(waiting)).status is Status.QUEUED
+        assert (await world.get(waiting)).state.status is Status.QUEUED
 
         _, message = await world.drains.undrain(GRACE, "t4-0")
         assert message == "Node t4-0 is in service again."
         await world.work()
-        assert (await world.get(waiting)).status is Status.ACTIVE
+        assert (await world.get(waiting)).state.status is Status.ACTIVE
 
 
 async def test_a_drain_that_is_called_off_is_told_and_more_time_is_given_again(database: str) -> None:
@@ -173,7 +173,7 @@ async def test_a_drain_that_is_called_off_is_told_and_more_time_is_given_again(d
         assert world.cluster.homes[one.id] == frozenset()
         await world.extend(GRACE, await world.get(one), ExtensionRequest(1))
         await world.work()
-        assert (await world.get(one)).expires_at == NOON + 3 * HOUR
+        assert (await world.get(one)).state.expires_at == NOON + 3 * HOUR
 
 
 async def test_an_extension_that_was_accepted_just_before_is_refused_with_the_reason(database: str) -> None:
@@ -186,7 +186,7 @@ async def test_an_extension_that_was_accepted_just_before_is_refused_with_the_re
         await world.work()
         outcome = await stores.operations.get(accepted.operation_id, None)
         assert outcome.error.startswith("Node t4-0 is being taken out of service.")
-        assert (await world.get(one)).expires_at == NOON + 2 * HOUR
+        assert (await world.get(one)).state.expires_at == NOON + 2 * HOUR
 
 
 async def test_who_cancels_on_a_node_that_leaves_empties_it(database: str) -> None:

@@ -67,6 +67,6 @@ async def test_no_end_is_written_before_its_time(
 
 
 def measure_lateness(row: Reservation) -> float:
-    assert row.ended_at is not None
-    assert row.expires_at is not None
-    return (row.ended_at - row.expires_at - TimePolicy().grace).total_seconds()
+    assert row.state.ended_at is not None
+    assert row.state.expires_at is not None
+    return (row.state.ended_at - row.state.expires_at - TimePolicy().grace).total_seconds()

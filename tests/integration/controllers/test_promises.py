@@ -55,46 +55,49 @@ class BusyDay(Simulation):
             async with self.stores.admissions.lock("h100") as transaction:
                 rows = await transaction.read()
             for row in rows:
-                if row.status is Status.QUEUED and row.last_queue_update == self.clock.time:
+                if row.state.status is Status.QUEUED and row.forecast.last_queue_update == self.clock.time:
                     self._check_promise(row)
                     self._check_reason(row, rows)
 
     def _check_promise(self, row: Reservation) -> None:
-        assert row.estimated_start_at is not None
-        self.promised.setdefault(row.id, row.estimated_start_at)
-        assert row.estimated_start_at <= self.last_told.get(row.id, row.estimated_start_at), (
+        assert row.forecast.estimated_start_at is not None
+        self.promised.setdefault(row.id, row.forecast.estimated_start_at)
+        forecast = row.forecast
+        assert forecast.estimated_start_at <= self.last_told.get(row.id, forecast.estimated_start_at), (
             "later than before"
         )
-        self.last_told[row.id] = row.estimated_start_at
+        self.last_told[row.id] = row.forecast.estimated_start_at
 
     def _check_reason(self, row: Reservation, rows: tuple[Reservation, ...]) -> None:
-        assert row.reason is not None
-        self.told[row.reason] += 1
-        found = BLOCKED.search(row.detail)
+        assert row.state.reason is not None
+        self.told[row.state.reason] += 1
+        found = BLOCKED.search(row.state.detail)
         if found is None:
             return
         node, short, _ = found.groups()
-        assert node in row.planned_nodes
-        start = GRID.step_of(row.estimated_start_at or self.clock.time)
+        assert node in row.forecast.planned_nodes
+        start = GRID.step_of(row.forecast.estimated_start_at or self.clock.time)
         [blocker] = [one for one in rows if one.id8 == short]
-        assert node in (blocker.nodes or blocker.planned_nodes)
+        assert node in (blocker.nodes or blocker.forecast.planned_nodes)
         # One that was placed in this very pass has what the plan kept for it, which may be a step more.
-        assert start - self._end_of(blocker) in ({0, 1} if blocker.placed_at == self.clock.time else {0})
+        assert start - self._end_of(blocker) in (
+            {0, 1} if blocker.state.placed_at == self.clock.time else {0}
+        )
         last = self._end_of(blocker) - 1
         taken = sum(one.gpus_per_node for one in rows if one is not row and self._is_on(one, node, last))
         assert taken + row.gpus_per_node > FLEET[NodeName(node)], "there was room before"
 
     def _is_on(self, one: Reservation, node: str, step: int) -> bool:
-        begins = 0 if one.nodes else GRID.step_of(one.estimated_start_at or self.clock.time)
-        return node in (one.nodes or one.planned_nodes) and begins <= step < max(
+        begins = 0 if one.nodes else GRID.step_of(one.forecast.estimated_start_at or self.clock.time)
+        return node in (one.nodes or one.forecast.planned_nodes) and begins <= step < max(
             self._end_of(one), begins + 1
         )
 
     def _end_of(self, one: Reservation) -> int:
         if one.nodes:
             return GRID.step_after(room_is_free_at(one, self.clock.time, POLICY))
-        assert one.estimated_start_at is not None
-        return GRID.step_of(one.estimated_start_at) + count_steps(one.duration, POLICY)
+        assert one.forecast.estimated_start_at is not None
+        return GRID.step_of(one.forecast.estimated_start_at) + count_steps(one.spec.duration, POLICY)
 
 
 @dataclass
@@ -178,9 +181,9 @@ async def test_starts_are_those_promised_and_reasons_name_the_real_blocker(datab
             stored.event for one in people.asked for stored in await stores.reservations.list_events(one, 0)
         ]
     assert cluster.servers == {}
-    assert {row.reason for row in rows} == {Reason.TIME_IS_UP, Reason.CANCELLED_BY_USER}
+    assert {row.state.reason for row in rows} == {Reason.TIME_IS_UP, Reason.CANCELLED_BY_USER}
     assert [event for event in events if event.kind is EventKind.REPLANNED] == []
-    starts = {row.id: row.placed_at for row in rows if row.placed_at and row.id in day.promised}
+    starts = {row.id: row.state.placed_at for row in rows if row.state.placed_at and row.id in day.promised}
     late = {one: at for one, at in starts.items() if at >= day.promised[one] + GRID.width}
     assert late == {}
     assert len(starts) > COUNT / 3, "many had to wait"

@@ -66,13 +66,13 @@ async def test_a_server_that_nobody_uses_is_warned_and_ended_and_its_use_is_kept
         world = World(stores)
         one = await world.start()
         busy = await world.pass_time(one, 60, {**QUIET, Signal.GPU_USE: 90.0})
-        assert (busy.status, busy.idle_since) == (Status.ACTIVE, None)
+        assert (busy.state.status, busy.activity.idle_since) == (Status.ACTIVE, None)
         warned = await world.pass_time(one, 32, QUIET)
-        assert warned.idle_warned_at is not None
+        assert warned.memory.idle_warned_at is not None
         assert [notice.file_name for notice in world.cluster.homes[one.id]] == ["WARN_IDLE.txt"]
         ended = await world.pass_time(one, 10, QUIET)
-        assert (ended.status, ended.reason) == (Status.EXPIRED, Reason.WENT_IDLE)
-        assert "GPU use 0%" in ended.detail
+        assert (ended.state.status, ended.state.reason) == (Status.EXPIRED, Reason.WENT_IDLE)
+        assert "GPU use 0%" in ended.state.detail
         points = await stores.usages.list_points(one.id, 2)
         assert [point.gpu_use and round(point.gpu_use) for point in points] == [90, pytest.approx(16, abs=4)]
         assert points[0].idle_share == 0
@@ -83,19 +83,19 @@ async def test_who_comes_back_or_keeps_it_is_let_be(database: str) -> None:
     async with open_test_stores(database) as stores:
         world = World(stores)
         one = await world.start()
-        assert (await world.pass_time(one, 35, QUIET)).idle_warned_at is not None
+        assert (await world.pass_time(one, 35, QUIET)).memory.idle_warned_at is not None
         back = await world.pass_time(one, 2, {**QUIET, Signal.SSH: 1.0})
-        assert (back.idle_warned_at, back.status) == (None, Status.ACTIVE)
+        assert (back.memory.idle_warned_at, back.state.status) == (None, Status.ACTIVE)
         assert world.cluster.homes[one.id] == frozenset()
-        assert (await world.pass_time(one, 35, QUIET)).idle_warned_at is not None
+        assert (await world.pass_time(one, 35, QUIET)).memory.idle_warned_at is not None
         operation = OperationId("11111111-1111-4111-8111-111111111111")
         terms = Terms(timedelta(hours=2), reason="A long compile.")
         now = world.clock.time
         await stores.operations.request(operation, back, OperationKind.KEEP, now, terms=terms)
         kept = await world.pass_time(one, 100, QUIET)
-        assert (kept.status, kept.idle_warned_at) == (Status.ACTIVE, None)
-        assert kept.kept_until == now + timedelta(hours=2)
-        assert (await world.pass_time(one, 40, QUIET)).reason is Reason.WENT_IDLE
+        assert (kept.state.status, kept.memory.idle_warned_at) == (Status.ACTIVE, None)
+        assert kept.memory.kept_until == now + timedelta(hours=2)
+        assert (await world.pass_time(one, 40, QUIET)).state.reason is Reason.WENT_IDLE
 
 
 async def test_one_server_that_cannot_be_read_does_not_keep_the_others_from_being_measured(
@@ -133,10 +133,10 @@ async def test_a_server_that_cannot_be_measured_is_busy(database: str) -> None:
         world = World(stores)
         one = await world.start()
         unknown = {name: value for name, value in QUIET.items() if name is not Signal.GPU_USE}
-        assert (await world.pass_time(one, 60, unknown)).idle_since is None
-        assert (await world.pass_time(one, 35, QUIET)).idle_warned_at is not None
+        assert (await world.pass_time(one, 60, unknown)).activity.idle_since is None
+        assert (await world.pass_time(one, 35, QUIET)).memory.idle_warned_at is not None
         world.cluster.is_silent = True
         world.clock.time += 20 * MINUTE
         world.cluster.is_silent = False
         await world.controller.turn(one.id)
-        assert (await stores.reservations.get(one.id)).status is Status.ACTIVE
+        assert (await stores.reservations.get(one.id)).state.status is Status.ACTIVE

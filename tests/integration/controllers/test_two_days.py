@@ -115,10 +115,14 @@ class Days:
 
         async def ask() -> None:
             row = await self.stores.reservations.get(story.reservation.id)
-            if row.status is not Status.ACTIVE or row.expires_at is None:
+            if row.state.status is not Status.ACTIVE or row.state.expires_at is None:
                 return
-            due = row.expires_at + POLICY.grace
-            moments = (row.expires_at - 20 * MINUTE, row.expires_at - MINUTE, row.expires_at)
+            due = row.state.expires_at + POLICY.grace
+            moments = (
+                row.state.expires_at - 20 * MINUTE,
+                row.state.expires_at - MINUTE,
+                row.state.expires_at,
+            )
             moment = self.chance.choice([*moments, due - SECOND, due - SECOND / 1000, due, due + SECOND])
             length = self.chance.choice([6 * MINUTE, 40 * MINUTE, 3 * HOUR, 47 * HOUR])
             later = self.chance.choice([None, 3 * SECOND])
@@ -231,13 +235,15 @@ async def check(story: Story, days: Days) -> Reason | None:
     assert sum(kinds[kind] for kind in ENDS) == 1, "one end"
     assert kinds[EventKind.CLEANED] == 1
     await check_extensions(story, row, kinds, days)
-    if row.status is Status.EXPIRED:
+    if row.state.status is Status.EXPIRED:
         check_end(row, days.simulation)
-    if row.launched_at is not None:
+    if row.state.launched_at is not None:
         check_warnings(row, events, days)
-    if row.reason is Reason.QUEUED_TOO_LONG:
-        assert row.ended_at == days.simulation.first_controller_moment(row.created_at + POLICY.queue_limit)
-    return row.reason
+    if row.state.reason is Reason.QUEUED_TOO_LONG:
+        assert row.state.ended_at == days.simulation.first_controller_moment(
+            row.spec.created_at + POLICY.queue_limit
+        )
+    return row.state.reason
 
 
 async def check_extensions(story: Story, row: Reservation, kinds: Counter[EventKind], days: Days) -> None:
@@ -252,19 +258,19 @@ async def check_extensions(story: Story, row: Reservation, kinds: Counter[EventK
         else:
             refused += 1
             assert re.search("has ended|at most|longest length", stored.error)
-    if row.launched_at is not None:
-        assert row.expires_at == row.launched_at + row.duration + granted
+    if row.state.launched_at is not None:
+        assert row.state.expires_at == row.state.launched_at + row.spec.duration + granted
     assert kinds[EventKind.EXTENDED] + refused == len(story.extensions) or kinds[EventKind.EXTENSION_REFUSED]
 
 
 def check_end(row: Reservation, simulation: Simulation) -> None:
     """Never early, and within a second of its time unless nobody was there to end it."""
-    assert row.expires_at is not None
-    assert row.ended_at is not None
-    due = row.expires_at + POLICY.grace
+    assert row.state.expires_at is not None
+    assert row.state.ended_at is not None
+    due = row.state.expires_at + POLICY.grace
     latest = simulation.first_controller_moment(due) + SECOND
     # An extension that was asked for by an older client and could not be granted has held it off a moment.
-    assert due <= row.ended_at <= latest + 3 * SECOND, (due, row.ended_at, latest)
+    assert due <= row.state.ended_at <= latest + 3 * SECOND, (due, row.state.ended_at, latest)
 
 
 def check_warnings(row: Reservation, events: list[Event], days: Days) -> None:
@@ -285,16 +291,16 @@ def expected_warnings(
     row: Reservation, events: list[Event], simulation: Simulation
 ) -> Iterator[tuple[datetime, int, datetime]]:
     """For each end that it had: which warnings were due while somebody was there, and when."""
-    assert row.launched_at is not None
-    assert row.ended_at is not None
+    assert row.state.launched_at is not None
+    assert row.state.ended_at is not None
     extended = [event for event in events if event.kind is EventKind.EXTENDED]
-    begins = [row.launched_at, *(event.at for event in extended)]
-    ends = [row.launched_at + row.duration, *map(read_end, extended)]
-    for (begin, until), end in zip(pairwise([*begins, row.ended_at]), ends, strict=True):
+    begins = [row.state.launched_at, *(event.at for event in extended)]
+    ends = [row.state.launched_at + row.spec.duration, *map(read_end, extended)]
+    for (begin, until), end in zip(pairwise([*begins, row.state.ended_at]), ends, strict=True):
         due = {
             minutes: simulation.first_controller_moment(max(begin, end - minutes * MINUTE))
             for minutes in WARNING_MINUTES
-            if minutes * MINUTE < end - row.launched_at
+            if minutes * MINUTE < end - row.state.launched_at
         }
         for minutes, at in due.items():
             is_overtaken = any(other < minutes and due[other] <= at for other in due)

@@ -66,7 +66,7 @@ async def test_the_files_of_the_newest_snapshot_are_listed(
     await world.cancel(reservation)
     await world.drive()
     content = await OwnDisks(stores.disks, clock, listings).read_content(caller, "work")
-    [word] = world.expected[reservation.disk_id or DiskId("")]
+    [word] = world.expected[reservation.spec.disk_id or DiskId("")]
     assert word in content.text
     assert content.taken is not None
     row = await stores.database.fetch_row("SELECT latest_snapshot_content_s3 FROM disks")

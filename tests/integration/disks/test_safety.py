@@ -37,8 +37,8 @@ async def used_disk(world: DiskWorld) -> tuple[Disk, Reservation]:
     reservation = await world.submit("work")
     await world.drive()
     await world.write(reservation.id)
-    assert reservation.disk_id is not None
-    return await world.stores.disks.get(reservation.disk_id), reservation
+    assert reservation.spec.disk_id is not None
+    return await world.stores.disks.get(reservation.spec.disk_id), reservation
 
 
 async def after(world: DiskWorld, minutes: int) -> None:
@@ -72,13 +72,13 @@ async def test_a_snapshot_that_is_refused_leaves_the_disk_waiting_with_its_data(
     assert "Operator: raise the account's limit" in problem
     waiting = await world.submit("work")
     await world.drive()
-    assert (await world.stores.reservations.get(waiting.id)).reason is Reason.DISK_BUSY
+    assert (await world.stores.reservations.get(waiting.id)).state.reason is Reason.DISK_BUSY
 
     ec2.fault = lambda _name: None
     await after(world, 2)
     healed = await world.stores.disks.get(disk.id)
     assert (healed.state, healed.problem) == (DiskState.IN_USE, "")
-    assert (await world.stores.reservations.get(waiting.id)).status is Status.ACTIVE
+    assert (await world.stores.reservations.get(waiting.id)).state.status is Status.ACTIVE
     assert_all_is_there(world, disk)
 
 
@@ -108,11 +108,11 @@ async def test_without_permission_a_reservation_fails_with_the_reason_and_no_emp
     reservation = await world.submit("work")
     await world.drive()
     failed = await world.stores.reservations.get(reservation.id)
-    assert (failed.status, failed.reason) == (Status.FAILED, Reason.DISK_FAILED)
-    assert "UnauthorizedOperation" in failed.detail
+    assert (failed.state.status, failed.state.reason) == (Status.FAILED, Reason.DISK_FAILED)
+    assert "UnauthorizedOperation" in failed.state.detail
     assert not world.cluster.servers
-    assert reservation.disk_id is not None
-    disk = await world.stores.disks.get(reservation.disk_id)
+    assert reservation.spec.disk_id is not None
+    disk = await world.stores.disks.get(reservation.spec.disk_id)
     [problem] = await problems_of(world, disk)
     assert "Operator: give the controller's role" in problem
     ec2.fault = lambda _name: None
@@ -151,7 +151,7 @@ async def test_a_row_that_was_lost_comes_back_from_the_volume(world: DiskWorld) 
     assert_all_is_there(world, disk)
     again = await world.submit("work")
     await world.drive()
-    assert (await world.stores.reservations.get(again.id)).status is Status.ACTIVE
+    assert (await world.stores.reservations.get(again.id)).state.status is Status.ACTIVE
     assert world.cluster.mounts[again.id] == disk.volume_id
 
 
@@ -166,8 +166,8 @@ async def test_a_volume_that_is_gone_fails_the_reservation_and_is_not_made_anew(
     again = await world.submit("work")
     await world.drive()
     failed = await world.stores.reservations.get(again.id)
-    assert (failed.status, failed.reason) == (Status.FAILED, Reason.DISK_FAILED)
-    assert "is gone" in failed.detail
+    assert (failed.state.status, failed.state.reason) == (Status.FAILED, Reason.DISK_FAILED)
+    assert "is gone" in failed.state.detail
     assert not world.cluster.servers
     await after(world, 2)
     await world.own.clone(world.caller, "work", "rescued")
@@ -217,7 +217,7 @@ async def test_a_disk_moves_zone_by_a_snapshot_and_keeps_every_byte(world: DiskW
     await world.drive()
     world.storage.note_copies()
     now = await world.stores.disks.get(disk.id)
-    assert (await world.stores.reservations.get(second.id)).status is Status.ACTIVE
+    assert (await world.stores.reservations.get(second.id)).state.status is Status.ACTIVE
     assert now.zone != disk.zone
     assert now.volume_id != disk.volume_id
     assert_all_is_there(world, now)

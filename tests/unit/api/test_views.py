@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, fields, replace
+from dataclasses import MISSING, fields
 from datetime import timedelta
 from typing import Any, cast
 
@@ -18,6 +18,7 @@ from gpudev.domain.server import Member, SshAddress
 from gpudev.ports.users import User
 from gpudev.texts.vocabulary import Outcome, Reason, Status
 from gpudev.wire.jobs import JobDetail, JobNode
+from tests.support.parts import change
 from tests.support.reservations import NOON, make_reservation
 
 
@@ -112,9 +113,9 @@ def test_a_gang_shows_each_of_its_nodes_and_rank_0_as_the_reservation() -> None:
 
 
 def test_a_gang_that_is_not_active_shows_its_nodes_without_addresses() -> None:
-    ended = replace(in_state(Status.ACTIVE), status=Status.FAILED)
+    ended = change(in_state(Status.ACTIVE), status=Status.FAILED)
     assert set(show(ended)["nodes"][0]) == {"rank", "node", "pod_name"}
-    assert "nodes" not in show(replace(in_state(Status.QUEUED), node_count=2))
+    assert "nodes" not in show(change(in_state(Status.QUEUED), node_count=2))
     assert "nodes" not in show(in_state(Status.PREPARING))
 
 

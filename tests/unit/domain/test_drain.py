@@ -26,6 +26,7 @@ from gpudev.domain.notices import NOTICE_FILE, list_notices, tell_of_end
 from gpudev.domain.reservation import Reservation, clean
 from gpudev.domain.server import Member
 from tests.support.domain_values import NOW, make_reservation
+from tests.support.parts import change
 
 NODES = tuple(Node(NodeName(f"t4-{number}"), "t4", 4, 4) for number in range(2))
 DRAIN = Drain(NodeName("t4-0"), "t4", "new fans")
@@ -33,7 +34,7 @@ DRAIN = Drain(NodeName("t4-0"), "t4", "new fans")
 
 def on(*names: str) -> Reservation:
     members = tuple(Member(NodeName(name)) for name in names)
-    return replace(
+    return change(
         make_reservation(), members=members, node_count=len(names), expires_at=NOW + timedelta(hours=2)
     )
 
@@ -101,19 +102,19 @@ class TestWords:
         assert words.startswith("Node t4-0 is being taken out of service. ")
 
     def test_it_stands_on_the_server_and_is_taken_away_again(self) -> None:
-        [notice] = list_notices(replace(on("t4-0"), drain_warning="Node t4-0 leaves."))
+        [notice] = list_notices(change(on("t4-0"), drain_warning="Node t4-0 leaves."))
         assert (notice.file_name, notice.text) == ("WARN_NODE_LEAVES.txt", "Node t4-0 leaves.")
         assert NOTICE_FILE.fullmatch(notice.file_name)
         assert list_notices(on("t4-0")) == ()
 
     def test_nothing_in_a_notice_acts_on_a_terminal(self) -> None:
         """It is written to every terminal of the server, whatever somebody has called something."""
-        [notice] = list_notices(replace(on("t4-0"), drain_warning="Why: \x1b[2J\u202e\n\x9b"))
+        [notice] = list_notices(change(on("t4-0"), drain_warning="Why: \x1b[2J\u202e\n\x9b"))
         assert notice.text == "Why: ?[2J???"
 
     def test_a_warning_of_the_end_does_not_offer_what_would_be_refused(self) -> None:
         assert "gpu-dev edit" in tell_of_end(on("t4-0"), 30)
-        leaving = tell_of_end(replace(on("t4-0"), drain_warning="Node t4-0 leaves."), 30)
+        leaving = tell_of_end(change(on("t4-0"), drain_warning="Node t4-0 leaves."), 30)
         assert "--extend" not in leaving
         assert "cannot be extended" in leaving
 

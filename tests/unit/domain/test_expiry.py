@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
@@ -21,6 +20,7 @@ from gpudev.domain.expiry import (
 )
 from gpudev.texts.vocabulary import TERMINAL, Reason, Status
 from tests.support.domain_values import HOUR, MINUTE, NOW, POLICY, make_reservation
+from tests.support.parts import change
 
 SECOND = timedelta(seconds=1)
 
@@ -94,7 +94,7 @@ def test_room_of_an_ended_reservation_is_expected_now(status: Status) -> None:
 def test_start_without_news_is_given_up_before_one_that_makes_progress() -> None:
     starting = make_reservation(status=Status.PREPARING, placed_at=NOW)
     assert start_is_given_up_at(starting, POLICY) == NOW + 15 * MINUTE
-    pulling = replace(starting, progress_at=NOW + 10 * MINUTE)
+    pulling = change(starting, progress_at=NOW + 10 * MINUTE)
     assert start_is_given_up_at(pulling, POLICY) == NOW + 25 * MINUTE
 
 
@@ -127,7 +127,7 @@ def test_progress_of_an_earlier_placement_does_not_count() -> None:
     ],
 )
 def test_warning_is_due_once_for_each_level(minutes_left: int, sent: int | None, due: int | None) -> None:
-    reservation = replace(ACTIVE, warned_minutes=sent)
+    reservation = change(ACTIVE, warned_minutes=sent)
     assert find_due_warning(reservation, NOW + HOUR - minutes_left * MINUTE) == due
 
 
@@ -136,13 +136,13 @@ def test_warning_is_due_once_for_each_level(minutes_left: int, sent: int | None,
     [(5, []), (6, [5]), (15, [5]), (16, [15, 5]), (30, [15, 5]), (31, [30, 15, 5]), (1440, [30, 15, 5])],
 )
 def test_levels_not_below_the_length_are_skipped(length: int, levels: list[int]) -> None:
-    reservation = replace(ACTIVE, expires_at=NOW + length * MINUTE)
+    reservation = change(ACTIVE, expires_at=NOW + length * MINUTE)
     sent, now = [], NOW
     while (at := find_next_warning(reservation, now)) is not None:
         now = at
         due = find_due_warning(reservation, now)
         sent.append(due)
-        reservation = replace(reservation, warned_minutes=due)
+        reservation = change(reservation, warned_minutes=due)
     assert sent == levels
 
 

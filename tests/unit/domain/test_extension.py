@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -12,20 +11,21 @@ from gpudev.domain.errors import Conflict, Invalid
 from gpudev.domain.extension import extend, extension_of, find_allowance, in_words
 from gpudev.texts.vocabulary import Status
 from tests.support.domain_values import HOUR, MINUTE, NOW, POLICY, make_reservation
+from tests.support.parts import change
 
 ACTIVE = make_reservation(status=Status.ACTIVE, launched_at=NOW, expires_at=NOW + 24 * HOUR)
 
 
 def test_extension_is_counted_from_the_end_and_forgets_the_warnings() -> None:
-    warned = replace(ACTIVE, warned_minutes=5, extension_error="Too long.")
-    assert extend(warned, HOUR / 2, POLICY) == replace(
+    warned = change(ACTIVE, warned_minutes=5, extension_error="Too long.")
+    assert extend(warned, HOUR / 2, POLICY) == change(
         warned, expires_at=NOW + 24.5 * HOUR, warned_minutes=None, extension_error=""
     )
 
 
 def test_all_extensions_together_end_at_the_longest_length() -> None:
     longest = extend(ACTIVE, 24 * HOUR, POLICY)
-    assert longest.expires_at == NOW + 48 * HOUR
+    assert longest.state.expires_at == NOW + 48 * HOUR
     assert find_allowance(longest, POLICY) == timedelta()
     with pytest.raises(Invalid, match="longest length of 48 hours already"):
         extend(longest, MINUTE, POLICY)

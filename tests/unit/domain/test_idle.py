@@ -12,6 +12,7 @@ from gpudev.domain.plans.actions import LookAgain, Record
 from gpudev.domain.plans.idle import is_given_up, plan_idleness
 from gpudev.texts.vocabulary import EventKind, Status
 from tests.support.domain_values import HOUR, MINUTE, NOW, make_reservation
+from tests.support.parts import change
 
 POLICY = IdlePolicy(after=HOUR)
 QUIET = {Signal.GPU_USE: 0.0, Signal.GPU_MEMORY: 1.0, Signal.SSH: 0.0, Signal.CPU: 0.1}
@@ -67,13 +68,13 @@ IDLE = make_reservation(
 
 
 def test_nobody_is_ended_where_it_is_off() -> None:
-    for policy in (IdlePolicy(), IdlePolicy(after=HOUR, by_type={IDLE.gpu_type: None})):
+    for policy in (IdlePolicy(), IdlePolicy(after=HOUR, by_type={IDLE.spec.gpu_type: None})):
         assert plan_idleness(IDLE, NOW, policy) == ()
-        assert not is_given_up(replace(IDLE, idle_warned_at=NOW - 9 * HOUR), NOW, policy)
+        assert not is_given_up(change(IDLE, idle_warned_at=NOW - 9 * HOUR), NOW, policy)
 
 
 def test_type_can_have_a_patience_of_its_own() -> None:
-    policy = IdlePolicy(by_type={IDLE.gpu_type: 2 * HOUR})
+    policy = IdlePolicy(by_type={IDLE.spec.gpu_type: 2 * HOUR})
     assert plan_idleness(IDLE, NOW, policy) == (LookAgain(NOW + HOUR),)
 
 
@@ -86,12 +87,12 @@ def test_idle_server_is_warned_with_the_signals_and_a_countdown_and_then_given_u
     warned = record.after
     end = NOW + POLICY.countdown
     assert plan_idleness(warned, NOW, POLICY) == (LookAgain(end),)
-    assert not is_given_up(replace(warned, usage_at=end), end - timedelta(seconds=1), POLICY)
-    assert is_given_up(replace(warned, usage_at=end), end, POLICY)
+    assert not is_given_up(change(warned, usage_at=end), end - timedelta(seconds=1), POLICY)
+    assert is_given_up(change(warned, usage_at=end), end, POLICY)
 
 
 @pytest.mark.parametrize(
-    "change, why",
+    "changes, why",
     [
         ({"idle_since": None, "idle_words": "GPU use 97%"}, "used again: GPU use 97%"),
         ({"idle_since": NOW - MINUTE}, "it was used until"),
@@ -100,18 +101,18 @@ def test_idle_server_is_warned_with_the_signals_and_a_countdown_and_then_given_u
     ],
 )
 def test_warning_is_taken_back_with_the_reason_and_nobody_is_ended(
-    change: dict[str, object], why: str
+    changes: dict[str, object], why: str
 ) -> None:
-    warned = replace(IDLE, idle_warned_at=NOW - HOUR, idle_warning="Nobody uses it.", **change)  # type: ignore[arg-type]
+    warned = change(IDLE, idle_warned_at=NOW - HOUR, idle_warning="Nobody uses it.", **changes)
     assert not is_given_up(warned, NOW, POLICY)
     [record] = plan_idleness(warned, NOW, POLICY)
     assert isinstance(record, Record)
     assert record.event.kind is EventKind.IDLE_OVER
     assert why in record.event.message
-    assert (record.after.idle_warned_at, record.after.idle_warning) == (None, "")
+    assert (record.after.memory.idle_warned_at, record.after.memory.idle_warning) == (None, "")
 
 
 def test_kept_server_is_warned_when_the_time_is_over_and_it_is_still_idle() -> None:
-    kept = replace(IDLE, kept_until=NOW + HOUR)
+    kept = change(IDLE, kept_until=NOW + HOUR)
     assert weigh(kept, NOW, POLICY).warn_at == NOW + HOUR
     assert plan_idleness(kept, NOW, POLICY) == (LookAgain(NOW + HOUR),)

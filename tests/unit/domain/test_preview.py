@@ -19,6 +19,7 @@ from gpudev.domain.reservation import Reservation
 from gpudev.domain.schedule.grid import Grid
 from gpudev.texts.vocabulary import Reason, Status
 from tests.support.domain_values import HOUR, MINUTE, NOW, OCTO, POLICY, QUAD, make_reservation
+from tests.support.parts import change
 
 WISH = Wish(QUAD.name, 4, HOUR)
 HABITS = Habits({(4, 1, ANY_LENGTH): WaitRatios(0.5, 0.75, 1.0)})
@@ -108,9 +109,9 @@ class TestExtensions:
         assert until == NOW + 65 * MINUTE - POLICY.grace
 
     def test_extension_into_promised_time_is_refused_with_the_longest_that_is_left(self) -> None:
-        running = replace(holder(4, HOUR), launched_at=NOW)
-        assert extend(running, 2 * HOUR, POLICY, None).expires_at == NOW + 3 * HOUR
-        assert extend(running, 2 * HOUR, POLICY, NOW + 3 * HOUR).expires_at == NOW + 3 * HOUR
+        running = change(holder(4, HOUR), launched_at=NOW)
+        assert extend(running, 2 * HOUR, POLICY, None).state.expires_at == NOW + 3 * HOUR
+        assert extend(running, 2 * HOUR, POLICY, NOW + 3 * HOUR).state.expires_at == NOW + 3 * HOUR
         with pytest.raises(Conflict, match="1 hour 30 minutes at most") as refused:
             extend(running, 2 * HOUR, POLICY, NOW + 2.5 * HOUR)
         assert refused.value.hint == "For example: gpu-dev edit 00000009 --extend 1.5"
@@ -119,7 +120,7 @@ class TestExtensions:
         assert "--dry-run" in refused.value.hint
 
     def test_what_is_left_is_the_same_whether_asked_for_too_much_or_told_beforehand(self) -> None:
-        running = replace(holder(4, HOUR), launched_at=NOW)
+        running = change(holder(4, HOUR), launched_at=NOW)
         until = NOW + HOUR + MINUTE
         assert find_allowance(running, POLICY, until) == MINUTE
         assert find_allowance(running, POLICY, NOW + 1000 * HOUR) == find_allowance(running, POLICY)

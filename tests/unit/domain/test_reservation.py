@@ -33,7 +33,7 @@ def test_move_happens_exactly_if_it_is_legal_and_leaves_the_old_value_alone(
 ) -> None:
     reservation = make_reservation(status=before)
     if is_legal(before, after):
-        assert MOVES[after](reservation).status is after
+        assert MOVES[after](reservation).state.status is after
     else:
         with pytest.raises(IllegalMove):
             MOVES[after](reservation)
@@ -43,22 +43,22 @@ def test_move_happens_exactly_if_it_is_legal_and_leaves_the_old_value_alone(
 def test_placing_gives_a_node_and_takes_the_request_out_of_the_line() -> None:
     waiting = make_reservation(status=Status.QUEUED, queue_position=1, estimated_start_at=NOW)
     placed = place(waiting, (NodeName("b"), NodeName("c")), NOW)
-    assert (placed.node, placed.placed_at, placed.reason) == ("b", NOW, None)
-    assert (placed.nodes, placed.detail) == (("b", "c"), "Starting on b, c.")
-    assert (placed.queue_position, placed.estimated_start_at) == (None, None)
+    assert (placed.node, placed.state.placed_at, placed.state.reason) == ("b", NOW, None)
+    assert (placed.nodes, placed.state.detail) == (("b", "c"), "Starting on b, c.")
+    assert (placed.forecast.queue_position, placed.forecast.estimated_start_at) == (None, None)
 
 
 def test_clock_of_a_reservation_starts_when_its_server_answers() -> None:
     active = activate(make_reservation(status=Status.PREPARING), MEMBERS, NOW)
-    assert (active.launched_at, active.expires_at) == (NOW, NOW + HOUR)
+    assert (active.state.launched_at, active.state.expires_at) == (NOW, NOW + HOUR)
     assert (active.address, active.host_keys) == (ADDRESS, HOST_KEYS)
 
 
 def test_going_back_to_the_queue_gives_the_node_back_and_keeps_the_place() -> None:
     preparing = make_reservation(status=Status.PREPARING)
     queued = queue(preparing, Reason.PLACEMENT_LOST, "words")
-    assert (queued.node, queued.placed_at, queued.holds_room) == (None, None, False)
-    assert queued.created_at == preparing.created_at
+    assert (queued.node, queued.state.placed_at, queued.holds_room) == (None, None, False)
+    assert queued.spec.created_at == preparing.spec.created_at
 
 
 @pytest.mark.parametrize("status", sorted(PLACED))
@@ -72,13 +72,13 @@ def test_ended_reservation_keeps_its_node_until_it_is_cleaned(status: Status) ->
 def test_only_a_cancelled_reservation_has_a_time_of_cancelling(status: Status) -> None:
     before = make_reservation(status=Status.ACTIVE)
     ended = end(before, status, Reason.INTERNAL_ERROR, NOW)
-    assert ended.ended_at == NOW
-    assert ended.cancelled_at == (NOW if status is Status.CANCELLED else None)
+    assert ended.state.ended_at == NOW
+    assert ended.state.cancelled_at == (NOW if status is Status.CANCELLED else None)
 
 
 def test_end_without_words_of_its_own_says_what_the_reason_means() -> None:
     ended = end(make_reservation(status=Status.ACTIVE), Status.EXPIRED, Reason.TIME_IS_UP, NOW)
-    assert ended.detail == "The reserved time is over."
+    assert ended.state.detail == "The reserved time is over."
 
 
 @pytest.mark.parametrize("status", Status, ids=str)

@@ -48,8 +48,8 @@ def test_request_that_was_renewed_meanwhile_waits_on() -> None:
     renewed = make_reservation(
         status=Status.QUEUED,
         last_queue_update=NOW + 4 * MINUTE,
-        stale_since=driven.stale_since,
-        driven_at=driven.driven_at,
+        stale_since=driven.memory.stale_since,
+        driven_at=driven.memory.driven_at,
     )
     assert find_end_of_wait(renewed, NOW + 6 * MINUTE, POLICY) is None
 
@@ -59,7 +59,7 @@ def test_downtime_counts_against_nobody() -> None:
     driven = drive(FORGOTTEN, NOW, POLICY)
     back = NOW + HOUR
     assert find_end_of_wait(driven, back, POLICY) is None
-    assert drive(driven, back, POLICY).stale_since == back
+    assert drive(driven, back, POLICY).memory.stale_since == back
 
 
 def test_request_that_was_stale_before_and_is_again_has_all_its_time() -> None:
@@ -70,7 +70,7 @@ def test_request_that_was_stale_before_and_is_again_has_all_its_time() -> None:
         driven_at=NOW - 6 * MINUTE,
     )
     assert find_end_of_wait(earlier, NOW, POLICY) is None
-    assert drive(earlier, NOW, POLICY).stale_since == NOW
+    assert drive(earlier, NOW, POLICY).memory.stale_since == NOW
 
 
 def test_nobody_waits_longer_than_the_limit_however_fresh_the_place() -> None:

@@ -88,10 +88,10 @@ class _Transaction:
             return await self._write(record)
         except asyncpg.UniqueViolationError as error:
             # A pass for another type was faster; this transaction is over, and the next one sees it.
-            raise Stale("port_slot_taken", slot=record.after.port_slot) from error
+            raise Stale("port_slot_taken", slot=record.after.location.port_slot) from error
 
     async def _write(self, record: Record) -> bool:
-        if record.after.status is not Status.PREPARING or record.after.disk_id is None:
+        if record.after.state.status is not Status.PREPARING or record.after.spec.disk_id is None:
             return await write_record(self._connection, record, None) is not None
         try:
             async with self._connection.transaction():
@@ -104,7 +104,9 @@ class _Transaction:
         """The place and the disk, both or neither."""
         version = await write_record(self._connection, record, None)
         after = record.after
-        if version is None or not await self._connection.fetchval(_SQL["take_disk"], after.disk_id, after.id):
+        if version is None or not await self._connection.fetchval(
+            _SQL["take_disk"], after.spec.disk_id, after.id
+        ):
             raise Stale("reservation_or_disk_changed", id=after.id)
 
     async def set_queue_places(self, places: Sequence[QueuePlace], now: datetime) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 
@@ -41,7 +42,8 @@ async def write_record(connection: Connection, record: Record, lease_token: str 
 
 def marks_of(reservation: Reservation) -> dict[str, Any]:
     """As one JSON value, since they always go together."""
-    return {name: _plain(getattr(reservation, name)) for name in MARKS}
+    known = asdict(reservation.memory) | asdict(reservation.state)
+    return {name: _plain(known[name]) for name in MARKS}
 
 
 def _plain(value: Any) -> Any:
@@ -54,21 +56,21 @@ def _values(record: Record, lease_token: str | None) -> tuple[Any, ...]:
         after.id,
         record.before.version,
         lease_token,
-        after.status,
-        after.reason,
-        after.detail,
+        after.state.status,
+        after.state.reason,
+        after.state.detail,
         after.node,
         after.address.host if after.address else None,
         after.address.port if after.address else None,
         after.host_keys,
-        after.placed_at,
-        after.launched_at,
-        after.expires_at,
-        after.ended_at,
-        after.cancelled_at,
-        after.cleaned_at,
-        after.queue_position,
-        after.estimated_start_at,
+        after.state.placed_at,
+        after.state.launched_at,
+        after.state.expires_at,
+        after.state.ended_at,
+        after.state.cancelled_at,
+        after.state.cleaned_at,
+        after.forecast.queue_position,
+        after.forecast.estimated_start_at,
         event.at,
         event.kind,
         event.reason,
@@ -77,7 +79,7 @@ def _values(record: Record, lease_token: str | None) -> tuple[Any, ...]:
         [outcome.status for outcome in record.outcomes],
         [outcome.error for outcome in record.outcomes],
         record.concerns_admission,
-        [member_to_json(member) for member in after.members[1:]] or None,
+        [member_to_json(member) for member in after.location.members[1:]] or None,
         marks_of(after),
-        after.port_slot or None,
+        after.location.port_slot or None,
     )

@@ -14,7 +14,6 @@ from gpudev.adapters.postgres.pool import Connection, Database, Row
 from gpudev.adapters.postgres.queries import load_queries
 from gpudev.adapters.postgres.recording import marks_of, write_record
 from gpudev.adapters.postgres.rows import (
-    ReservationRow,
     caller_from,
     event_from,
     reservation_from,
@@ -105,17 +104,17 @@ class PostgresReservations:
         is_whole_id = first is not None and first == last
         name = "find_for_key" if is_whole_id else "list_matching_for_key"
         values = (first,) if is_whole_id else (text, first, last)
-        rows = await self._database.fetch(_SQL[name], key.key_hash, key.at, *values, as_kind=ReservationRow)
+        rows = await self._database.fetch(_SQL[name], key.key_hash, key.at, *values)
         return caller_from(rows), reservations_on(rows)
 
     async def list_page(self, query: ListQuery) -> Page:
         name, owner = ("list_page_of_all", ()) if query.user_id is None else ("list_page", (query.user_id,))
-        rows = await self._database.fetch(_SQL[name], *owner, *_page_values(query), as_kind=ReservationRow)
+        rows = await self._database.fetch(_SQL[name], *owner, *_page_values(query))
         return Page(reservations_on(rows), rows[0]["total"])
 
     async def list_page_for_key(self, key: ShownKey, query: ListQuery) -> tuple[User | None, Page]:
         values = (key.key_hash, key.at, *_page_values(query))
-        rows = await self._database.fetch(_SQL["list_page_for_key"], *values, as_kind=ReservationRow)
+        rows = await self._database.fetch(_SQL["list_page_for_key"], *values)
         return caller_from(rows), Page(reservations_on(rows), rows[0]["total"] if rows else 0)
 
     async def list_marks_for_key(
@@ -127,7 +126,7 @@ class PostgresReservations:
 
     async def find_marked(self, marks: Sequence[Mark]) -> Mapping[Mark, Marked]:
         asked = {uuid.UUID(bytes=mark[:_ID_BYTES]): mark for mark in marks}
-        rows = await self._database.fetch(_SQL["list_marked"], list(asked), as_kind=ReservationRow)
+        rows = await self._database.fetch(_SQL["list_marked"], list(asked))
         pairs = zip(rows, reservations_on(rows), strict=True)
         return {asked[row["reservation_id"]]: Marked(row["mark"], found) for row, found in pairs}
 
@@ -170,7 +169,7 @@ class PostgresReservations:
         return replace(record.after, version=version)
 
     async def note(self, claim: Claim, after: Reservation) -> Reservation:
-        values = (after.id, after.version, claim.lease.token, after.detail, marks_of(after))
+        values = (after.id, after.version, claim.lease.token, after.state.detail, marks_of(after))
         if await self._database.fetch_row(_SQL["note"], *values) is None:
             raise Stale("reservation_changed", id=after.id)
         return after
@@ -189,10 +188,16 @@ class PostgresReservations:
 
 
 async def _check_quota(connection: Connection, asked: Reservation, quota: Quota) -> None:
-    await connection.execute(_SQL["lock_quota"], asked.user_id)
-    since = asked.created_at - quota.period
+    await connection.execute(_SQL["lock_quota"], asked.spec.user_id)
+    since = asked.spec.created_at - quota.period
     row = await connection.fetchrow(
-        _SQL["read_use"], asked.user_id, [asked.gpu_type], [since], asked.created_at, asked.id, LONG
+        _SQL["read_use"],
+        asked.spec.user_id,
+        [asked.spec.gpu_type],
+        [since],
+        asked.spec.created_at,
+        asked.id,
+        LONG,
     )
     if row is not None and not row["is_repeat"]:
         check_quota(asked_of(asked), quota, _use_from(row))
@@ -207,24 +212,24 @@ def _submitted_values(
 ) -> tuple[object, ...]:
     return (
         reservation.id,
-        reservation.user_id,
-        reservation.name,
-        reservation.gpu_type,
-        reservation.gpu_count,
-        reservation.duration,
-        dict(reservation.env_vars),
-        reservation.ssh_public_keys,
-        reservation.client_version,
-        reservation.created_at,
+        reservation.spec.user_id,
+        reservation.spec.name,
+        reservation.spec.gpu_type,
+        reservation.spec.gpu_count,
+        reservation.spec.duration,
+        dict(reservation.settings.env_vars),
+        reservation.settings.ssh_public_keys,
+        reservation.settings.client_version,
+        reservation.spec.created_at,
         event.message,
-        reservation.github_user,
-        reservation.warning,
+        reservation.settings.github_user,
+        reservation.spec.warning,
         audit_rows(audit),
-        reservation.node_count,
-        reservation.image,
+        reservation.spec.node_count,
+        reservation.settings.image,
         *_home_values(home),
-        reservation.start_at,
-        dict(reservation.node_labels),
+        reservation.spec.start_at,
+        dict(reservation.spec.node_labels),
     )
 
 
@@ -236,7 +241,8 @@ def _home_values(home: HomeWish | None) -> tuple[object, ...]:
 
 def _with_home(reservation: Reservation, row: Row) -> Reservation:
     disk_id = DiskId(str(row["disk_id"])) if row["disk_id"] else None
-    return replace(reservation, disk_id=disk_id, disk_name=row["disk_name"], warning=row["warning"])
+    spec = replace(reservation.spec, disk_id=disk_id, disk_name=row["disk_name"], warning=row["warning"])
+    return replace(reservation, spec=spec)
 
 
 def _id_range(text: str) -> tuple[ReservationId | None, ReservationId | None]:
@@ -258,7 +264,7 @@ def _operations_from(row: Row) -> tuple[Operation, ...]:
 
 def _conflict(reservation: Reservation, error: asyncpg.UniqueViolationError) -> Conflict:
     if error.constraint_name == "reservations_live_name":
-        return Conflict("reservation_name_taken", code="name_taken", name=reservation.name)
+        return Conflict("reservation_name_taken", code="name_taken", name=reservation.spec.name)
     if error.constraint_name == "reservations_live_disk":
         return Conflict("home_in_use_by_another", code="disk_in_use")
     return Conflict("reservation_id_taken", code="id_taken", id=reservation.id)

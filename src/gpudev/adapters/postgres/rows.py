@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from operator import itemgetter
-from typing import Any, cast
+from typing import Any
 
 from gpudev.adapters.postgres.pool import Row
 from gpudev.domain.disk import DiskId
 from gpudev.domain.names import NodeName, ReservationId, UserId
-from gpudev.domain.reservation import Event, Reservation
+from gpudev.domain.reservation import (
+    Activity,
+    Event,
+    Forecast,
+    Location,
+    Memory,
+    Reservation,
+    Settings,
+    Spec,
+    State,
+)
 from gpudev.domain.server import Member, SshAddress
 from gpudev.ports.store import StoredEvent
 from gpudev.ports.users import User
@@ -99,23 +109,23 @@ _FIELDS: Mapping[str, Callable[[Row], Any]] = {
 """How each field of a reservation is read from its row."""
 
 
+_PARTS: Mapping[str, type[Any]] = {
+    "spec": Spec,
+    "settings": Settings,
+    "state": State,
+    "location": Location,
+    "forecast": Forecast,
+    "memory": Memory,
+    "activity": Activity,
+}
+
+
 def reservation_from(row: Row) -> Reservation:
-    return Reservation(**{name: read(row) for name, read in _FIELDS.items()})
-
-
-ReservationRow: type[Row] = type(
-    "ReservationRow",
-    (Row,),
-    {
-        **{name: property(read) for name, read in _FIELDS.items()},
-        **{name: value for name, value in vars(Reservation).items() if isinstance(value, property)},
-        **{name: property(read) for name, read in _OF_RANK_0.items()},
-    },
-)
-"""A row that reads as the reservation in it: every field and property is there, and none is made beforehand.
-
-For long lists, of which little is read: making the reservations took longer than all the rest.
-"""
+    parts = {
+        name: kind(**{field.name: _FIELDS[field.name](row) for field in fields(kind)})
+        for name, kind in _PARTS.items()
+    }
+    return Reservation(id=_FIELDS["id"](row), version=row["version"], **parts)
 
 
 def member_to_json(member: Member) -> dict[str, Any]:
@@ -123,8 +133,8 @@ def member_to_json(member: Member) -> dict[str, Any]:
 
 
 def reservations_on(rows: Sequence[Row]) -> tuple[Reservation, ...]:
-    """What `ReservationRow`s tell; a row without a reservation has only told of something else."""
-    return cast("tuple[Reservation, ...]", tuple(row for row in rows if row["reservation_id"] is not None))
+    """What the rows tell; a row without a reservation has only told of something else."""
+    return tuple(reservation_from(row) for row in rows if row["reservation_id"] is not None)
 
 
 def caller_from(rows: Sequence[Row]) -> User | None:

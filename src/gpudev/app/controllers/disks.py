@@ -130,7 +130,7 @@ class DiskWork:
         """Read fresh: that a server is gone is believed only if the cluster says so now."""
         if holder is None:
             return False
-        return await self._around.cluster.find_server(holder.id, holder.node_count) is not None
+        return await self._around.cluster.find_server(holder.id, holder.spec.node_count) is not None
 
     def _zone_of(self, holder: Reservation | None) -> str:
         nodes = self._around.cluster.snapshot().nodes

@@ -77,7 +77,7 @@ class ReservationWork:
             reservation=reservation,
             operations=claim.operations,
             server=server,
-            gpu_type=self._rules.catalogue.get(reservation.gpu_type),
+            gpu_type=self._rules.catalogue.get(reservation.spec.gpu_type),
             policy=self._rules.policy,
             now=self._clock.now(),
             cluster_answers=silence is None,
@@ -148,9 +148,9 @@ class ReservationWork:
 
     async def _find_disk(self, reservation: Reservation) -> Disk | None:
         """Only for the server that is still to be made: afterwards the disk has its own controller."""
-        if reservation.disk_id is None or reservation.status is not Status.PREPARING:
+        if reservation.spec.disk_id is None or reservation.state.status is not Status.PREPARING:
             return None
-        return await self._disks.get(reservation.disk_id)
+        return await self._disks.get(reservation.spec.disk_id)
 
     async def _find_server(self, reservation: Reservation) -> ObservedServer | None:
         """From the cluster's view; that a member is not there is believed only after a fresh read.
@@ -159,7 +159,7 @@ class ReservationWork:
         """
         server = self._cluster.snapshot().servers.get(reservation.id)
         shown = len(server.members) if server else 0
-        expected = len(reservation.members)
-        if shown >= expected or (server is None and reservation.status is Status.PREPARING):
+        expected = len(reservation.location.members)
+        if shown >= expected or (server is None and reservation.state.status is Status.PREPARING):
             return server
         return await self._cluster.find_server(reservation.id, expected)

@@ -38,7 +38,7 @@ class Sampler:
         running = [(row, server) for row in active if (server := _find_running(servers.get(row.id)))]
         found = await asyncio.gather(*(self._measure(row, server, places) for row, server in running))
         samples = tuple(sample for sample in found if sample is not None)
-        idle = frozenset(row.id for row in active if row.idle_since is not None)
+        idle = frozenset(row.id for row in active if row.activity.idle_since is not None)
         if samples and not await self.faults.attempt("usage", partial(self._keep, samples, idle)):
             # One of them cannot be kept; the others are.
             for sample in samples:
@@ -55,7 +55,7 @@ class Sampler:
         if usage is None:
             return None
         verdict = judge(usage, self.policy)
-        return Sample(row.id, usage, find_idle_since(row.idle_since, usage, verdict), verdict.words)
+        return Sample(row.id, usage, find_idle_since(row.activity.idle_since, usage, verdict), verdict.words)
 
     async def _keep(self, samples: tuple[Sample, ...], idle: frozenset[ReservationId]) -> bool:
         """Those that became idle or busy are woken: the plan has another time to look at them."""

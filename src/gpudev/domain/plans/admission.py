@@ -28,7 +28,7 @@ from gpudev.domain.plans.actions import AdmissionAction, Record, SetQueuePlaces
 from gpudev.domain.plans.promises import LeftOfLimits, Promises, Situation, make_promises
 from gpudev.domain.plans.waiting_reasons import WaitingReasons
 from gpudev.domain.queueing import QueuePlace, has_moved, in_order
-from gpudev.domain.reservation import Event, Reservation, place, queue
+from gpudev.domain.reservation import Event, Reservation, Spec, place, queue
 from gpudev.domain.schedule.slots import Slot
 from gpudev.domain.sharing import NO_SHARES, Shares
 from gpudev.texts.fact import reason_fact
@@ -113,7 +113,7 @@ def _as_in_service(node: Node, seen: Observation) -> Node:
 
 def find_next_start(seen: Observation, plan: tuple[AdmissionAction, ...]) -> datetime | None:
     """When the next of those who wait is to start, so that somebody looks then."""
-    starts = (request.estimated_start_at for request in _carry_out(seen, plan).waiting)
+    starts = (request.forecast.estimated_start_at for request in _carry_out(seen, plan).waiting)
     return min((start for start in starts if start and start > seen.now), default=None)
 
 
@@ -138,13 +138,15 @@ def _carry_out(seen: Observation, plan: tuple[AdmissionAction, ...]) -> Observat
 def _at_place(request: Reservation, told: QueuePlace | None) -> Reservation:
     if told is None:
         return request
-    return replace(request, estimated_start_at=told.estimated_start_at, planned_nodes=told.planned_nodes)
+    forecast = replace(
+        request.forecast, estimated_start_at=told.estimated_start_at, planned_nodes=told.planned_nodes
+    )
+    return replace(request, forecast=forecast)
 
 
 def _make_newcomer(seen: Observation) -> Reservation:
     """The smallest request there is, at the end of the line: nobody asked for it, it only measures."""
-    return Reservation(
-        id=ReservationId("newcomer"),
+    spec = Spec(
         user_id=UserId(0),
         username="",
         name="",
@@ -153,6 +155,7 @@ def _make_newcomer(seen: Observation) -> Reservation:
         duration=timedelta(hours=1),
         created_at=seen.now,
     )
+    return Reservation(ReservationId("newcomer"), spec)
 
 
 def _place_due(seen: Observation, promises: Promises, line: tuple[Reservation, ...]) -> list[Record]:
@@ -175,7 +178,7 @@ def _place_due(seen: Observation, promises: Promises, line: tuple[Reservation, .
             free[node] -= slots
         left.take(request)
         after = place(request, slot.nodes, seen.now, choose_port_slot(port_slots, request.id))
-        port_slots = [one for one in port_slots if one != after.port_slot]
+        port_slots = [one for one in port_slots if one != after.location.port_slot]
         message = f"Placed on {', '.join(slot.nodes)}."
         placed.append(Record(request, after, Event(EventKind.PLACED, message, seen.now)))
     return placed
@@ -199,7 +202,7 @@ def _list_takeable(seen: Observation, requests: tuple[Reservation, ...]) -> tupl
 
 def _kind_of(request: Reservation) -> tuple[object, ...]:
     """Requests of one kind fit the same nodes."""
-    return request.gpus_per_node, request.node_count, *sorted(request.node_labels.items())
+    return request.gpus_per_node, request.spec.node_count, *sorted(request.spec.node_labels.items())
 
 
 def _has_nodes(seen: Observation, request: Reservation) -> bool:
@@ -231,11 +234,11 @@ def _queue_places(
 
 def _likely_start(seen: Observation, request: Reservation, slot: Slot | None) -> LikelyStart | None:
     """A booking starts at its time, and of what is not promised nothing is known."""
-    if slot is None or request.start_at is not None:
+    if slot is None or request.spec.start_at is not None:
         return None
     promised_at = seen.policy.grid.time_of(slot.start)
-    slots = max(1, request.gpu_count)
-    return seen.habits.find_likely_start(request.created_at, promised_at, slots, request.duration)
+    slots = max(1, request.spec.gpu_count)
+    return seen.habits.find_likely_start(request.spec.created_at, promised_at, slots, request.spec.duration)
 
 
 def _start_of(slot: Slot, seen: Observation) -> datetime | None:
@@ -246,9 +249,9 @@ def _start_of(slot: Slot, seen: Observation) -> datetime | None:
 
 def _tell(seen: Observation, promises: Promises, request: Reservation, place_: QueuePlace) -> list[Record]:
     """Who is new here is told its place, and who starts later than promised is told why."""
-    if request.status is Status.PENDING:
+    if request.state.status is Status.PENDING:
         return [_queueing(request, place_, seen.now)]
-    why, promised = promises.broken.get(request.id), request.estimated_start_at
+    why, promised = promises.broken.get(request.id), request.forecast.estimated_start_at
     if why is None or promised is None:
         return []
     start = place_.estimated_start_at
@@ -256,7 +259,8 @@ def _tell(seen: Observation, promises: Promises, request: Reservation, place_: Q
         return []
     new = f"now {start:%Y-%m-%d %H:%M} UTC" if start else "and now it is not known when"
     message = f"Promised for {promised:%Y-%m-%d %H:%M} UTC, {new}: {why}."
-    after = replace(request, reason=place_.reason, detail=place_.detail)
+    state = replace(request.state, reason=place_.reason, detail=place_.detail)
+    after = replace(request, state=state)
     return [Record(request, after, Event(EventKind.REPLANNED, message, seen.now, place_.reason))]
 
 
@@ -267,5 +271,5 @@ def _queueing(request: Reservation, place_: QueuePlace, now: datetime) -> Record
 
 
 def _is_old(request: Reservation, seen: Observation) -> bool:
-    updated = request.last_queue_update
+    updated = request.forecast.last_queue_update
     return updated is None or seen.now - updated >= seen.policy.queue_refresh

@@ -15,8 +15,8 @@ def plan_drain(seen: Observation) -> tuple[Record, ...]:
     """Nothing if they know already. The notice that stands on the server follows from what is recorded."""
     reservation = seen.reservation
     words = tell_of_drain(reservation, seen.drains)
-    if words == reservation.drain_warning:
+    if words == reservation.memory.drain_warning:
         return ()
-    after = replace(reservation, drain_warning=words)
+    after = replace(reservation, memory=replace(reservation.memory, drain_warning=words))
     kind = EventKind.NODE_LEAVES if words else EventKind.NODE_STAYS
     return (Record(reservation, after, Event(kind, words or tell_of_stay(reservation), seen.now)),)

@@ -50,7 +50,7 @@ def farewell(seen: Observation, record: Record) -> Plan:
     The output of its command is kept before the end is recorded: the server of a reservation that has ended
     is never asked again, so a crash in between would lose it.
     """
-    server, disk_id = seen.server, seen.reservation.disk_id
+    server, disk_id = seen.server, seen.reservation.spec.disk_id
     ended = (*keep_output(seen), record)
     if server is None or disk_id is None or server.phase is not ServerPhase.READY:
         return (*ended, *removal(server))
@@ -59,7 +59,7 @@ def farewell(seen: Observation, record: Record) -> Plan:
 
 def discarding(reservation: Reservation) -> Plan:
     """A slow creation may still bring a server to that address, so it is not given to anybody else."""
-    return (DiscardPortSlot(reservation.port_slot),) if reservation.port_slot else ()
+    return (DiscardPortSlot(reservation.location.port_slot),) if reservation.location.port_slot else ()
 
 
 _END_EVENTS = {
@@ -79,4 +79,4 @@ def ending(
     outcomes: tuple[OperationOutcome, ...] = (),
 ) -> Record:
     after = end(reservation, status, reason, now, detail)
-    return Record(reservation, after, Event(_END_EVENTS[status], after.detail, now, reason), outcomes)
+    return Record(reservation, after, Event(_END_EVENTS[status], after.state.detail, now, reason), outcomes)

@@ -29,12 +29,12 @@ def plan_extension(
     except Rejected as refusal:
         return _refusal(reservation, asked, refusal.message, now)
     # How much is left depends on what others are promised, which is known where an extension is asked for.
-    message = f"Extended by {in_words(length)}: it ends at {after.expires_at:%Y-%m-%d %H:%M:%S} UTC."
+    message = f"Extended by {in_words(length)}: it ends at {after.state.expires_at:%Y-%m-%d %H:%M:%S} UTC."
     outcome = OperationOutcome(asked.operation_id, OperationStatus.DONE)
     return Record(reservation, after, Event(EventKind.EXTENDED, message, now), (outcome,))
 
 
 def _refusal(reservation: Reservation, asked: Operation, why: str, now: datetime) -> Record:
-    after = replace(reservation, extension_error=why)
+    after = replace(reservation, memory=replace(reservation.memory, extension_error=why))
     outcome = OperationOutcome(asked.operation_id, OperationStatus.FAILED, why)
     return Record(reservation, after, Event(EventKind.EXTENSION_REFUSED, why, now), (outcome,))

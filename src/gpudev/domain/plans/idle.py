@@ -23,15 +23,19 @@ def plan_idleness(
 ) -> tuple[Record | LookAgain, ...]:
     state = weigh(reservation, now, policy)
     if state.is_warning_over:
-        after = replace(reservation, idle_warned_at=None, idle_warning="")
+        after = _with_warning(reservation, None, "")
         return (
             Record(reservation, after, Event(EventKind.IDLE_OVER, _tell_why_over(reservation, now), now)),
         )
     if state.warn_at is not None and now >= state.warn_at:
         words = tell_of_idleness(reservation, now + policy.countdown)
-        after = replace(reservation, idle_warned_at=now, idle_warning=words)
+        after = _with_warning(reservation, now, words)
         return (Record(reservation, after, Event(EventKind.IDLE_WARNED, words, now)),)
     return tuple(LookAgain(moment) for moment in _list_moments(state))
+
+
+def _with_warning(reservation: Reservation, at: datetime | None, words: str) -> Reservation:
+    return replace(reservation, memory=replace(reservation.memory, idle_warned_at=at, idle_warning=words))
 
 
 def _list_moments(state: Idleness) -> list[datetime]:
@@ -41,14 +45,14 @@ def _list_moments(state: Idleness) -> list[datetime]:
 def _tell_why_over(reservation: Reservation, now: datetime) -> str:
     let_off = "It is not ended for being idle"
     kept_until, idle_since, warned_at = (
-        reservation.kept_until,
-        reservation.idle_since,
-        reservation.idle_warned_at,
+        reservation.memory.kept_until,
+        reservation.activity.idle_since,
+        reservation.memory.idle_warned_at,
     )
     if kept_until is not None and kept_until > now:
         return f"{let_off}: it is kept until {kept_until:%Y-%m-%d %H:%M:%S} UTC."
     if idle_since is None:
-        return f"{let_off}, for it is used again: {reservation.idle_words}."
+        return f"{let_off}, for it is used again: {reservation.activity.idle_words}."
     if warned_at is not None and idle_since > warned_at:
         return f"{let_off}, for it was used until {idle_since:%Y-%m-%d %H:%M:%S} UTC."
     return f"{let_off}: no limit holds any more, or how it is used is not known at the moment."

@@ -23,19 +23,24 @@ def find_server_to_ask(seen: Observation) -> ObservedServer | None:
     reservation, server = seen.reservation, seen.server
     if not seen.cluster_answers:
         return None
-    if reservation.status is not Status.ACTIVE or server is None or server.phase is not ServerPhase.READY:
+    if (
+        reservation.state.status is not Status.ACTIVE
+        or server is None
+        or server.phase is not ServerPhase.READY
+    ):
         return None
     is_going = bool(seen.due_operations) or is_expired(reservation, seen.now, seen.policy)
-    return server if reservation.outcome is None or is_going else None
+    return server if reservation.state.outcome is None or is_going else None
 
 
 def plan_finish(seen: Observation) -> tuple[Record, ...]:
     """Tell once that the command has ended while its reservation goes on."""
     job = seen.job
-    if job is None or not job.has_ended or seen.reservation.outcome is not None:
+    if job is None or not job.has_ended or seen.reservation.state.outcome is not None:
         return ()
-    outcome = find_outcome(job, seen.reservation.status)
-    after = replace(seen.reservation, outcome=outcome, exit_code=job.exit_code)
+    outcome = find_outcome(job, seen.reservation.state.status)
+    state = replace(seen.reservation.state, outcome=outcome, exit_code=job.exit_code)
+    after = replace(seen.reservation, state=state)
     words = " ".join(filter(None, (tell_end(job, outcome), _tell_place(seen))))
     return (Record(seen.reservation, after, Event(EventKind.FINISHED, words, seen.now)),)
 
@@ -45,7 +50,8 @@ def note_outcome(seen: Observation, status: Status) -> Reservation:
     if seen.job is None:
         return seen.reservation
     outcome = find_outcome(seen.job, status)
-    return replace(seen.reservation, outcome=outcome, exit_code=seen.job.exit_code)
+    state = replace(seen.reservation.state, outcome=outcome, exit_code=seen.job.exit_code)
+    return replace(seen.reservation, state=state)
 
 
 def is_finished(seen: Observation) -> bool:
@@ -70,6 +76,6 @@ def keep_output(seen: Observation) -> Plan:
 
 def _tell_place(seen: Observation) -> str:
     reservation = seen.reservation
-    if seen.job is None or seen.job.is_fetched or not reservation.disk_name:
+    if seen.job is None or seen.job.is_fetched or not reservation.spec.disk_name:
         return ""
-    return f'What it wrote is on the disk "{reservation.disk_name}" in submit/{reservation.id8}/files.'
+    return f'What it wrote is on the disk "{reservation.spec.disk_name}" in submit/{reservation.id8}/files.'

@@ -13,7 +13,8 @@ from gpudev.texts.vocabulary import EventKind, OperationStatus
 
 def plan_keep(reservation: Reservation, asked: Operation, now: datetime) -> Record:
     until = asked.requested_at + (asked.terms.length or timedelta())
-    after = replace(reservation, kept_until=max(until, reservation.kept_until or until))
+    until_then = max(until, reservation.memory.kept_until or until)
+    after = replace(reservation, memory=replace(reservation.memory, kept_until=until_then))
     why = f" {asked.terms.reason}" if asked.terms.reason else ""
     message = f"Kept until {until:%Y-%m-%d %H:%M:%S} UTC, whether it is used or not.{why}"
     outcome = OperationOutcome(asked.operation_id, OperationStatus.DONE)

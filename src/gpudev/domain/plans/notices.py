@@ -18,7 +18,7 @@ def plan_warnings(
     reservation: Reservation, server: ObservedServer | None, now: datetime
 ) -> tuple[Record, ...]:
     """What there is to say that was not said yet."""
-    if server is not None and server.oom_kills > reservation.oom_count:
+    if server is not None and server.oom_kills > reservation.memory.oom_count:
         return (_count_oom(reservation, server, now),)
     minutes = expiry.find_due_warning(reservation, now)
     return () if minutes is None else (_warning(reservation, minutes, now),)
@@ -31,18 +31,21 @@ def plan_telling(seen: Observation) -> Plan:
         return ()
     notices = list_notices(reservation)
     keys = tuple(notice.key for notice in notices)
-    if keys == reservation.told_notices:
+    if keys == reservation.memory.told_notices:
         return ()
     if seen.told_at is not None:
         return (LookAgain(seen.told_at),)
-    return (Tell(reservation.id, server.uid, notices), Note(replace(reservation, told_notices=keys)))
+    memory = replace(reservation.memory, told_notices=keys)
+    return (Tell(reservation.id, server.uid, notices), Note(replace(reservation, memory=memory)))
 
 
 def _warning(reservation: Reservation, minutes: int, now: datetime) -> Record:
-    after = replace(reservation, warned_minutes=minutes)
+    after = replace(reservation, memory=replace(reservation.memory, warned_minutes=minutes))
     return Record(reservation, after, Event(EventKind.WARNED, tell_of_end(after, minutes), now))
 
 
 def _count_oom(reservation: Reservation, server: ObservedServer, now: datetime) -> Record:
-    after = replace(reservation, oom_count=server.oom_kills, last_oom_at=server.last_oom_at or now)
+    last = server.last_oom_at or now
+    memory = replace(reservation.memory, oom_count=server.oom_kills, last_oom_at=last)
+    after = replace(reservation, memory=memory)
     return Record(reservation, after, Event(EventKind.OUT_OF_MEMORY, tell_of_oom(after), now))

@@ -58,12 +58,12 @@ class Situation:
         return Ask(
             id=request.id,
             # Who has used less is offered freed room first; where that is not counted, who came first.
-            order=(self.shares.used.get(request.user_id, 0.0), request.created_at),
+            order=(self.shares.used.get(request.spec.user_id, 0.0), request.spec.created_at),
             slots=self.gpu_type.slots_for(request.gpus_per_node),
-            length=count_steps(request.duration, self.policy),
-            node_count=request.node_count,
-            not_before=grid.step_after(request.start_at) if request.start_at else 0,
-            owner=request.username,
+            length=count_steps(request.spec.duration, self.policy),
+            node_count=request.spec.node_count,
+            not_before=grid.step_after(request.spec.start_at) if request.spec.start_at else 0,
+            owner=request.spec.username,
             only_on=self._list_fitting(request),
         )
 
@@ -90,9 +90,11 @@ class Situation:
     def _list_fitting(self, request: Reservation) -> frozenset[NodeName] | None:
         """The nodes that it can be on by its labels and its disk; None: any."""
         tied = self.tied.get(request.id)
-        if not request.node_labels:
+        if not request.spec.node_labels:
             return tied
-        named = frozenset(room.name for room in self.rooms if has_labels(room.labels, request.node_labels))
+        named = frozenset(
+            room.name for room in self.rooms if has_labels(room.labels, request.spec.node_labels)
+        )
         return named if tied is None else named & tied
 
 
@@ -113,11 +115,11 @@ class LeftOfLimits:
             self.take(holder)
 
     def has_room_for(self, request: Reservation) -> bool:
-        limit = self._situation.find_limit(request.username)
-        return limit is None or self._held[request.username] + count_slots(request) <= limit
+        limit = self._situation.find_limit(request.spec.username)
+        return limit is None or self._held[request.spec.username] + count_slots(request) <= limit
 
     def take(self, reservation: Reservation) -> None:
-        self._held[reservation.username] += count_slots(reservation)
+        self._held[reservation.spec.username] += count_slots(reservation)
 
 
 def make_promises(situation: Situation, waiting: Sequence[Reservation]) -> Promises:
@@ -130,7 +132,7 @@ def make_promises(situation: Situation, waiting: Sequence[Reservation]) -> Promi
 
 
 def is_promised(request: Reservation) -> bool:
-    return request.estimated_start_at is not None and bool(request.planned_nodes)
+    return request.forecast.estimated_start_at is not None and bool(request.forecast.planned_nodes)
 
 
 def _list_limits(usernames: Iterable[str], find: Callable[[str], _Limit | None]) -> dict[str, _Limit]:
@@ -143,7 +145,7 @@ def _plan_of_holders(situation: Situation, waiting: Sequence[Reservation]) -> Pl
     grid, origin = situation.policy.grid, situation.origin
     longest = max((situation.ask_of(request).length for request in waiting), default=1)
     lag = int(grid.time_of(origin) < situation.now)
-    usernames = {one.username for one in (*waiting, *situation.holders)}
+    usernames = {one.spec.username for one in (*waiting, *situation.holders)}
     plan = Plan(
         {room.name: room.slots for room in situation.rooms},
         origin,
@@ -159,7 +161,7 @@ def _plan_of_holders(situation: Situation, waiting: Sequence[Reservation]) -> Pl
         slots, until = situation.gpu_type.slots_for(holder.gpus_per_node), situation.free_from(holder)
         for node in holder.nodes:
             plan.hold(node, slots, origin, until)
-        plan.charge(holder.username, slots * holder.node_count, origin, until)
+        plan.charge(holder.spec.username, slots * holder.spec.node_count, origin, until)
     for room, start, end in situation.list_maintenance():
         plan.hold(room.name, room.slots, start, end)
     return plan
@@ -185,11 +187,15 @@ def _keep(situation: Situation, plan: Plan, waiting: Iterable[Reservation]) -> d
 def _slot_of(situation: Situation, request: Reservation) -> Slot:
     """Its room as it was promised; one that is late takes as much longer."""
     grid = situation.policy.grid
-    start = grid.step_of(request.estimated_start_at) if request.estimated_start_at else situation.origin
+    start = (
+        grid.step_of(request.forecast.estimated_start_at)
+        if request.forecast.estimated_start_at
+        else situation.origin
+    )
     end = start + situation.ask_of(request).length
     if start < situation.origin:
         end = grid.step_after(situation.now) + situation.ask_of(request).length
-    return Slot(start, end, request.planned_nodes)
+    return Slot(start, end, request.forecast.planned_nodes)
 
 
 def _explain_loss(situation: Situation, plan: Plan, request: Reservation, slot: Slot) -> str:
@@ -201,10 +207,10 @@ def _explain_loss(situation: Situation, plan: Plan, request: Reservation, slot: 
         if room.name in slot.nodes and start < slot.end and slot.start < end:
             since = situation.policy.grid.time_of(start)
             return f"{room.name} is out for maintenance from {since:%Y-%m-%d %H:%M} UTC"
-    if situation.find_limit(request.username) is not None and (
-        plan.allowed_until(request.username, situation.ask_of(request).all_slots, slot.start) < slot.end
+    if situation.find_limit(request.spec.username) is not None and (
+        plan.allowed_until(request.spec.username, situation.ask_of(request).all_slots, slot.start) < slot.end
     ):
-        return f"the quota is {situation.find_limit(request.username)} GPUs at once"
+        return f"the quota is {situation.find_limit(request.spec.username)} GPUs at once"
     overdue = _find_overdue(situation, slot)
     if overdue is not None:
         holder, node = overdue

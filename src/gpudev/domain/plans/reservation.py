@@ -50,7 +50,7 @@ def plan_reservation(seen: Observation) -> Plan:
 
 
 def _plan_state(seen: Observation) -> Plan:
-    match seen.reservation.status:
+    match seen.reservation.state.status:
         case Status.PENDING | Status.QUEUED:
             return _plan_waiting(seen)
         case Status.PREPARING:
@@ -129,7 +129,7 @@ def _plan_waiting(seen: Observation) -> Plan:
     # Nobody can admit without a cluster: then it is no wonder that the queue stands still.
     if seen.cluster_answers and waiting.is_drive_due(reservation, now, policy):
         note = Note(waiting.drive(reservation, now, policy))
-        return (*removal(seen.server), note, DriveAdmission(reservation.gpu_type), LookAgain(next_look))
+        return (*removal(seen.server), note, DriveAdmission(reservation.spec.gpu_type), LookAgain(next_look))
     return (*removal(seen.server), LookAgain(next_look))
 
 
@@ -156,7 +156,7 @@ def _plan_end_of_server(seen: Observation) -> Plan:
 
 
 def _plan_idle_end(seen: Observation) -> Plan:
-    words = f"{say(reason_fact(Reason.WENT_IDLE))} {seen.reservation.idle_words}.".strip()
+    words = f"{say(reason_fact(Reason.WENT_IDLE))} {seen.reservation.activity.idle_words}.".strip()
     return farewell(seen, _end_with_job(seen, Status.EXPIRED, Reason.WENT_IDLE, words))
 
 
@@ -197,7 +197,7 @@ def _warning(seen: Observation) -> Plan:
     if server is None:
         return ()
     words = server.warning or (server.detail if server.phase is ServerPhase.CRASHING else "")
-    told = seen.reservation.detail
+    told = seen.reservation.state.detail
     if words and told != _WARNING + words:
         return (_telling(seen, _WARNING + words, words),)
     if not words and server.phase is ServerPhase.READY and told.startswith(_WARNING):
@@ -226,7 +226,7 @@ def plan_ended(seen: Observation) -> Plan:
     if seen.reservation.is_cleaned:
         return ()
     message = "Nothing of it is left on the cluster."
-    event = Event(EventKind.CLEANED, message, seen.now, seen.reservation.reason)
+    event = Event(EventKind.CLEANED, message, seen.now, seen.reservation.state.reason)
     record = Record(seen.reservation, clean(seen.reservation, seen.now), event)
     return (*discarding(seen.reservation), record)
 

@@ -18,7 +18,7 @@ from gpudev.domain.plans.actions import (
 )
 from gpudev.domain.plans.ending import discarding, ending, find_reason, plan_failure, removal
 from gpudev.domain.plans.observation import Observation, Plan
-from gpudev.domain.reservation import Event, Reservation, activate, queue
+from gpudev.domain.reservation import Event, Reservation, activate, queue, tell
 from gpudev.domain.server import Cause, HomeVolume, Member, ObservedServer, ServerPhase, ServerSpec
 from gpudev.texts.fact import reason_fact
 from gpudev.texts.sentences import say
@@ -49,8 +49,8 @@ def _policy_of(seen: Observation) -> TimePolicy:
 
 
 def _plan_start(seen: Observation, look_again: LookAgain) -> Plan:
-    if seen.reservation.reason is Reason.PLACEMENT_LOST:
-        return _plan_requeueing(seen, seen.reservation.detail, look_again)
+    if seen.reservation.state.reason is Reason.PLACEMENT_LOST:
+        return _plan_requeueing(seen, seen.reservation.state.detail, look_again)
     if seen.server is None:
         return _plan_creation(seen, look_again)
     if _stands_elsewhere(seen.reservation, seen.server):
@@ -91,19 +91,22 @@ def _with_progress(seen: Observation) -> Reservation:
     server = seen.server
     if server is None or server.phase is not ServerPhase.STARTING:
         return seen.reservation
-    if server.progress == seen.reservation.progress:
+    if server.progress == seen.reservation.memory.progress:
         return seen.reservation
-    detail = server.progress or seen.reservation.detail
-    return replace(seen.reservation, progress=server.progress, progress_at=seen.now, detail=detail)
+    detail = server.progress or seen.reservation.state.detail
+    memory = replace(seen.reservation.memory, progress=server.progress, progress_at=seen.now)
+    return replace(tell(seen.reservation, detail), memory=memory)
 
 
 def _progress(before: Reservation, latest: Reservation) -> Plan:
     """That a server is there at all is noted; what is said of it is an event."""
     if latest == before:
         return ()
-    if not latest.progress or latest.progress_at is None:
+    if not latest.memory.progress or latest.memory.progress_at is None:
         return (Note(latest),)
-    return (Record(before, latest, Event(EventKind.PROGRESS, latest.progress, latest.progress_at)),)
+    return (
+        Record(before, latest, Event(EventKind.PROGRESS, latest.memory.progress, latest.memory.progress_at)),
+    )
 
 
 def _plan_requeueing(seen: Observation, why: str, look_again: LookAgain) -> Plan:
@@ -114,9 +117,10 @@ def _plan_requeueing(seen: Observation, why: str, look_again: LookAgain) -> Plan
     reservation, server = seen.reservation, seen.server
     if server is None or not server.takes_room:
         return (*removal(server), *discarding(reservation), _requeueing(reservation, why, seen.now))
-    if reservation.reason is Reason.PLACEMENT_LOST:
+    if reservation.state.reason is Reason.PLACEMENT_LOST:
         return (*removal(server), look_again)
-    after = replace(reservation, reason=Reason.PLACEMENT_LOST, detail=why)
+    state = replace(reservation.state, reason=Reason.PLACEMENT_LOST, detail=why)
+    after = replace(reservation, state=state)
     record = Record(reservation, after, Event(EventKind.PROGRESS, why, seen.now))
     return (*removal(server), record, look_again)
 
@@ -145,7 +149,7 @@ def _stands_elsewhere(reservation: Reservation, server: ObservedServer) -> bool:
 def _activation(reservation: Reservation, server: ObservedServer, now: datetime) -> Record:
     members = tuple(Member(member.node, member.address, member.host_keys) for member in server.members)
     after = activate(reservation, members, now)
-    return Record(reservation, after, Event(EventKind.ACTIVE, after.detail, now))
+    return Record(reservation, after, Event(EventKind.ACTIVE, after.state.detail, now))
 
 
 def _requeueing(reservation: Reservation, why: str, now: datetime) -> Record:
@@ -157,19 +161,19 @@ def _spec_of(seen: Observation) -> ServerSpec:
     reservation = seen.reservation
     return ServerSpec(
         reservation_id=reservation.id,
-        reservation_name=reservation.name,
-        username=reservation.username,
+        reservation_name=reservation.spec.name,
+        username=reservation.spec.username,
         nodes=reservation.nodes,
-        gpu_type=reservation.gpu_type,
-        gpu_count=reservation.gpu_count,
+        gpu_type=reservation.spec.gpu_type,
+        gpu_count=reservation.spec.gpu_count,
         share=seen.gpu_type.share_of(reservation.gpus_per_node),
-        duration=reservation.duration,
-        ssh_public_keys=reservation.ssh_public_keys,
-        env_vars=reservation.env_vars,
-        image=reservation.image,
-        port_slot=reservation.port_slot,
+        duration=reservation.spec.duration,
+        ssh_public_keys=reservation.settings.ssh_public_keys,
+        env_vars=reservation.settings.env_vars,
+        image=reservation.settings.image,
+        port_slot=reservation.location.port_slot,
         home=_home_of(seen.disk),
-        notice=reservation.warning,
+        notice=reservation.spec.warning,
     )
 
 

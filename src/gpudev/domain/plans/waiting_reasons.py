@@ -53,7 +53,7 @@ class WaitingReasons:
             occupant = _Occupant(-slots, holder.id, is_running=True)
             for node in holder.nodes:
                 self._ends[node, until].append(occupant)
-            self._own_ends[holder.username, until].append(occupant)
+            self._own_ends[holder.spec.username, until].append(occupant)
         running = frozenset(just_placed)
         for ask, slot in promises.plan.items():
             one = _Occupant(-ask.slots, ReservationId(ask.id), ask.id in running)
@@ -83,12 +83,12 @@ class WaitingReasons:
         return _in_general(request, Reason.WAITING_FOR_CAPACITY)
 
     def _is_beyond_limit(self, request: Reservation) -> bool:
-        limit = self._situation.find_limit(request.username)
+        limit = self._situation.find_limit(request.spec.username)
         return limit is not None and self._situation.ask_of(request).all_slots > limit
 
     def _limit_in_words(self, request: Reservation) -> str:
-        limit = self._situation.find_limit(request.username)
-        return f"The quota of {request.username} is {limit} {request.gpu_type} GPUs at once"
+        limit = self._situation.find_limit(request.spec.username)
+        return f"The quota of {request.spec.username} is {limit} {request.spec.gpu_type} GPUs at once"
 
     def _explain_quota(self, request: Reservation, slot: Slot, _limit: Limit) -> str:
         words = f"{self._limit_in_words(request)}: there is room in it at {self._at(slot.start)}"
@@ -97,18 +97,18 @@ class WaitingReasons:
 
     def _explain_long_limit(self, request: Reservation, slot: Slot, limit: Limit) -> str:
         words = (
-            f"{request.username} may hold {limit.slots} {request.gpu_type} GPUs for longer than "
+            f"{request.spec.username} may hold {limit.slots} {request.spec.gpu_type} GPUs for longer than "
             f"{in_hours(LONG)}: there is room in that at {self._at(slot.start)}"
         )
         blocker = self._find_own_end(request, slot.start + limit.tail)
         return f"{words}, when {id8(blocker.id)} has {in_hours(LONG)} left." if blocker else f"{words}."
 
     def _find_own_end(self, request: Reservation, step: Step) -> _Occupant | None:
-        own = self._own_ends.get((request.username, step), ())
+        own = self._own_ends.get((request.spec.username, step), ())
         return min((one for one in own if one.id != request.id), default=None)
 
     def _is_booked_for(self, request: Reservation, slot: Slot) -> bool:
-        return request.start_at is not None and slot.start <= self._situation.ask_of(request).not_before
+        return request.spec.start_at is not None and slot.start <= self._situation.ask_of(request).not_before
 
     def _explain_slot(self, request: Reservation, slot: Slot) -> tuple[Reason, str]:
         found = [
@@ -139,11 +139,11 @@ def in_hours(length: timedelta) -> str:
 
 
 def in_words(request: Reservation) -> str:
-    if request.gpu_count == 0:
-        return f"A {request.gpu_type} slot on one node"
-    gpus = f"{request.gpu_count} {request.gpu_type} GPU{'' if request.gpu_count == 1 else 's'}"
-    where = f"{request.node_count} whole nodes" if request.is_gang else "one node"
-    labels = f" with {in_short(request.node_labels)}" if request.node_labels else ""
+    if request.spec.gpu_count == 0:
+        return f"A {request.spec.gpu_type} slot on one node"
+    gpus = f"{request.spec.gpu_count} {request.spec.gpu_type} GPU{'' if request.spec.gpu_count == 1 else 's'}"
+    where = f"{request.spec.node_count} whole nodes" if request.is_gang else "one node"
+    labels = f" with {in_short(request.spec.node_labels)}" if request.spec.node_labels else ""
     return f"{gpus} on {where}{labels}"
 
 

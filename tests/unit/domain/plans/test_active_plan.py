@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from gpudev.domain.disk import DiskId
@@ -26,6 +24,7 @@ from tests.support.domain_values import (
     make_reservation,
     make_server,
 )
+from tests.support.parts import change
 from tests.support.reservation_plans import (
     MOMENTS,
     SECOND,
@@ -49,22 +48,24 @@ class TestActive:
     def test_time_that_is_up_ends_it_and_then_takes_the_server(self) -> None:
         record, deletion = plan_for("active", ServerPhase.READY, MOMENTS["after grace"])
         assert isinstance(record, Record)
-        assert (record.after.status, record.after.reason) == (Status.EXPIRED, Reason.TIME_IS_UP)
-        assert record.after.ended_at == MOMENTS["after grace"]
+        assert (record.after.state.status, record.after.state.reason) == (Status.EXPIRED, Reason.TIME_IS_UP)
+        assert record.after.state.ended_at == MOMENTS["after grace"]
         assert isinstance(deletion, DeleteServer)
 
     def test_server_that_is_gone_fails_it(self) -> None:
         record = only_record(plan_for("active", None))
-        assert (record.after.status, record.after.reason) == (Status.FAILED, Reason.POD_DELETED)
+        assert (record.after.state.status, record.after.state.reason) == (Status.FAILED, Reason.POD_DELETED)
 
     def test_server_gone_when_the_time_is_up_is_an_expiry_and_no_failure(self) -> None:
-        assert only_record(plan_for("active", None, MOMENTS["after grace"])).after.status is Status.EXPIRED
+        assert (
+            only_record(plan_for("active", None, MOMENTS["after grace"])).after.state.status is Status.EXPIRED
+        )
 
     def test_server_that_broke_fails_it_and_the_words_do_not_say_that_it_never_started(self) -> None:
         record = only_record(plan_for("active", ServerPhase.FAILED))
-        assert record.after.status is Status.FAILED
+        assert record.after.state.status is Status.FAILED
         assert (
-            record.after.detail
+            record.after.state.detail
             == "The dev server stopped running and could not be brought back. The cluster's words."
         )
 
@@ -74,7 +75,7 @@ class TestWarning:
     def test_warning_is_recorded_when_it_is_due_and_told_after_that(self, minutes: int) -> None:
         due = NOW + HOUR - minutes * MINUTE
         record = only_record(plan_for("active", ServerPhase.READY, due))
-        assert (record.event.kind, record.after.warned_minutes) == (EventKind.WARNED, minutes)
+        assert (record.event.kind, record.after.memory.warned_minutes) == (EventKind.WARNED, minutes)
         telling, note = plan_for("active", ServerPhase.READY, due, reservation=record.after)
         assert isinstance(telling, Tell)
         assert [notice.file_name for notice in telling.notices] == [f"WARN_EXPIRES_IN_{minutes}MIN.txt"]
@@ -88,10 +89,10 @@ class TestWarning:
         self, phase: ServerPhase | None
     ) -> None:
         record = only_record(plan_for("active", phase, NOW + HOUR - MINUTE, cluster_answers=False))
-        assert record.after.warned_minutes == 5
+        assert record.after.memory.warned_minutes == 5
 
     def test_server_that_does_not_answer_is_told_when_it_does(self) -> None:
-        untold = replace(warned(5), told_notices=())
+        untold = change(warned(5), told_notices=())
         at = NOW + HOUR - MINUTE
         assert plan_for("active", ServerPhase.STARTING, at, reservation=untold) == (
             LookAgain(NOW + HOUR + POLICY.grace),
@@ -101,15 +102,15 @@ class TestWarning:
         fresh = make_reservation(status=Status.ACTIVE)
         telling, note = plan_for("active", ServerPhase.READY, reservation=fresh)
         assert telling == Tell(fresh.id, "uid-1", ())
-        assert note == Note(replace(fresh, told_notices=()))
+        assert note == Note(change(fresh, told_notices=()))
 
     def test_those_who_did_not_hear_are_told_later_and_the_rest_goes_on(self) -> None:
-        untold, at = replace(warned(30), told_notices=()), NOW + HOUR - 29 * MINUTE
+        untold, at = change(warned(30), told_notices=()), NOW + HOUR - 29 * MINUTE
         later = plan_for("active", ServerPhase.READY, at, reservation=untold, told_at=at + SECOND)
         assert later == (LookAgain(at + SECOND),)
         due = NOW + HOUR - 15 * MINUTE
         plan = plan_for("active", ServerPhase.READY, due, reservation=untold, told_at=due + SECOND)
-        assert only_record(plan).after.warned_minutes == 15
+        assert only_record(plan).after.memory.warned_minutes == 15
 
     def test_a_server_that_nobody_uses_ends_though_it_cannot_be_told(self) -> None:
         policy = IdlePolicy(after=10 * MINUTE, countdown=5 * MINUTE)
@@ -124,16 +125,16 @@ class TestWarning:
     def test_a_home_of_its_own_needs_no_clearing_and_a_disk_does(self) -> None:
         starting = make_reservation(status=Status.PREPARING)
         ready = make_server(phase=ServerPhase.READY)
-        assert only_record(plan_for("preparing", server=ready)).after.told_notices == ()
-        on_disk = replace(starting, disk_id=DiskId("disk-1"), told_notices=None)
+        assert only_record(plan_for("preparing", server=ready)).after.memory.told_notices == ()
+        on_disk = change(starting, disk_id=DiskId("disk-1"), told_notices=None)
         plan = plan_for("preparing", server=ready, reservation=on_disk)
-        assert only_record(plan).after.told_notices is None
+        assert only_record(plan).after.memory.told_notices is None
 
     def test_kill_for_want_of_memory_is_counted_dated_and_told(self) -> None:
         server = make_server(oom_kills=2, last_oom_at=NOW)
         record = only_record(plan_for("active", server=server))
         assert record.event.kind is EventKind.OUT_OF_MEMORY
-        assert (record.after.oom_count, record.after.last_oom_at) == (2, NOW)
+        assert (record.after.memory.oom_count, record.after.memory.last_oom_at) == (2, NOW)
         telling, _ = plan_for("active", server=server, reservation=record.after)
         assert isinstance(telling, Tell)
         assert [notice.file_name for notice in telling.notices] == ["OOM_DETECTED.txt"]
@@ -146,11 +147,11 @@ class TestSilentCluster:
 
     def test_its_time_ends_all_the_same(self) -> None:
         record = only_record(plan_for("active", now=MOMENTS["after grace"], cluster_answers=False))
-        assert record.after.status is Status.EXPIRED
+        assert record.after.state.status is Status.EXPIRED
 
     def test_it_can_be_cancelled(self) -> None:
         plan = plan_for("active", cluster_answers=False, operations=(make_cancel(),))
-        assert only_record(plan).after.status is Status.CANCELLED
+        assert only_record(plan).after.state.status is Status.CANCELLED
 
     def test_nothing_counts_as_clean_before_the_cluster_says_so(self) -> None:
         assert plan_for("expired", cluster_answers=False) == (LookAgain(NOW + POLICY.recheck),)

@@ -34,6 +34,7 @@ from tests.support.domain_values import (
     make_node,
     make_reservation,
 )
+from tests.support.parts import change
 
 Plan = tuple[AdmissionAction, ...]
 
@@ -43,7 +44,7 @@ def observe(
 ) -> Observation:
     """One node of four GPUs whose room the holders, all of them shown, have taken in part."""
     holders = tuple(holders)
-    taken = sum(QUAD.slots_for(holder.gpu_count) for holder in holders)
+    taken = sum(QUAD.slots_for(holder.spec.gpu_count) for holder in holders)
     seen = Observation(
         gpu_type=QUAD,
         waiting=tuple(waiting),
@@ -69,7 +70,7 @@ def placed(plan: Plan) -> dict[ReservationId, str]:
     return {
         action.before.id: "".join(action.after.nodes)
         for action in plan
-        if isinstance(action, Record) and action.after.status is Status.PREPARING
+        if isinstance(action, Record) and action.after.state.status is Status.PREPARING
     }
 
 
@@ -86,7 +87,7 @@ def apply_places(seen: Observation, plan: Plan) -> Observation:
     """The observation of the next pass, the plan carried out and nothing else changed."""
     written = places(plan)
     rows = tuple(
-        replace(
+        change(
             row,
             status=Status.QUEUED,
             queue_position=written[row.id].position,
@@ -155,7 +156,7 @@ class TestPlacing:
     def test_placing_takes_the_request_out_of_the_line_and_tells_its_owner(self) -> None:
         [record] = plan_admission(observe([request(1, status=Status.QUEUED, queue_position=1)]))
         assert isinstance(record, Record)
-        assert (record.after.placed_at, record.after.queue_position) == (NOW, None)
+        assert (record.after.state.placed_at, record.after.forecast.queue_position) == (NOW, None)
         assert (record.event.kind, record.event.message) == (EventKind.PLACED, "Placed on a.")
 
     def test_cpu_node_takes_three_users(self) -> None:
@@ -293,7 +294,7 @@ class TestQueuePlaces:
         seen = observe([request(1)], [holder(9, 4)])
         plan = plan_admission(seen)
         [record] = [action for action in plan if isinstance(action, Record)]
-        assert (record.before.status, record.after.status) == (Status.PENDING, Status.QUEUED)
+        assert (record.before.state.status, record.after.state.status) == (Status.PENDING, Status.QUEUED)
         assert record.event.kind is EventKind.QUEUED
         assert record.event.message.startswith("Waiting at position 1. 1 quad GPU")
         assert plan_admission(apply_places(seen, plan)) == ()
@@ -426,7 +427,7 @@ def test_every_request_gets_exactly_one_of_a_place_and_a_place_in_the_queue(seen
 @every_observation
 def test_every_record_is_a_legal_move_and_each_request_has_at_most_one(seen: Observation) -> None:
     records = [action for action in plan_admission(seen) if isinstance(action, Record)]
-    assert all(is_legal(record.before.status, record.after.status) for record in records)
+    assert all(is_legal(record.before.state.status, record.after.state.status) for record in records)
     assert len({record.before.id for record in records}) == len(records)
 
 
@@ -435,7 +436,7 @@ def test_every_record_is_a_legal_move_and_each_request_has_at_most_one(seen: Obs
 def test_positions_are_one_to_n_in_the_order_of_coming(seen: Observation) -> None:
     told = sorted(places(plan_admission(seen)).values(), key=lambda place: place.position)
     assert [place.position for place in told] == list(range(1, len(told) + 1))
-    came = {row.id: (row.created_at, row.id) for row in seen.waiting}
+    came = {row.id: (row.spec.created_at, row.id) for row in seen.waiting}
     order = [came[place.reservation_id] for place in told]
     assert order == sorted(order)
 
@@ -534,7 +535,7 @@ class TestKeptPromises:
 
     def test_one_that_came_back_from_a_placement_goes_before_those_who_came_later(self) -> None:
         seen = self.promise(observe([request(1, 4), request(2, 4)], [holder(9, 1)]), 1, 2)
-        back = replace(seen.waiting[0], estimated_start_at=None, planned_nodes=())
+        back = change(seen.waiting[0], estimated_start_at=None, planned_nodes=())
         free = replace(seen, waiting=(back, seen.waiting[1]), holders=(), nodes=(make_node(free=4),))
         assert placed(plan_admission(free)) == {make_id(1): "a"}
 

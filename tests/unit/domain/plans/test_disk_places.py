@@ -15,6 +15,7 @@ from gpudev.texts.vocabulary import DiskState, Reason, Status
 from tests.support.disk_values import make_disk, make_snapshot, make_volume
 from tests.support.disk_values import observe as observe_disk
 from tests.support.domain_values import NOW, POLICY, QUAD, make_id, make_node, make_reservation
+from tests.support.parts import change
 
 ENDED = make_reservation(1, status=Status.EXPIRED)
 
@@ -39,7 +40,9 @@ def observe(*free: int, tied: str | None = "zone-b") -> Observation:
 def placed(seen: Observation) -> dict[str, str]:
     plan = plan_admission(seen)
     records = (action for action in plan if isinstance(action, Record))
-    return {one.before.id: one.after.nodes[0] for one in records if one.after.status is Status.PREPARING}
+    return {
+        one.before.id: one.after.nodes[0] for one in records if one.after.state.status is Status.PREPARING
+    }
 
 
 def test_one_whose_disk_cannot_move_goes_where_it_is() -> None:
@@ -60,7 +63,7 @@ def test_one_whose_disk_is_where_no_node_of_the_type_is_is_told_so() -> None:
 
 def test_a_promise_on_a_node_that_its_disk_cannot_reach_is_not_kept() -> None:
     seen = observe(4, 0)
-    promised = replace(
+    promised = change(
         seen.waiting[0], status=Status.QUEUED, estimated_start_at=NOW, planned_nodes=(seen.nodes[0].name,)
     )
     assert make_id(1) not in placed(replace(seen, waiting=(promised,)))

@@ -22,6 +22,7 @@ from tests.support.domain_values import (
     make_node,
     make_reservation,
 )
+from tests.support.parts import change
 from tests.support.reservation_plans import observe, only_record, plan_for
 
 DRAIN = Drain(NodeName("a"), "quad", "new fans")
@@ -31,7 +32,7 @@ class TestWhoIsThere:
     def test_is_told_once_as_event_and_on_terminals(self) -> None:
         record = only_record(plan_for("active", ServerPhase.READY, drains=(DRAIN,)))
         assert record.event.kind is EventKind.NODE_LEAVES
-        assert record.event.message == record.after.drain_warning
+        assert record.event.message == record.after.memory.drain_warning
         assert "Node a is being taken out of service: new fans." in record.event.message
         telling, noted = plan_for("active", ServerPhase.READY, reservation=record.after, drains=(DRAIN,))
         assert isinstance(telling, Tell)
@@ -43,20 +44,20 @@ class TestWhoIsThere:
     def test_stays_until_the_end(self) -> None:
         before = observe("active", ServerPhase.READY).reservation
         record = only_record(plan_for("active", ServerPhase.READY, reservation=before, drains=(DRAIN,)))
-        assert replace(record.after, drain_warning="") == before
+        assert change(record.after, drain_warning="") == before
 
     def test_is_told_when_the_node_stays_after_all(self) -> None:
         told = only_record(plan_for("active", ServerPhase.READY, drains=(DRAIN,))).after
         record = only_record(plan_for("active", ServerPhase.READY, reservation=told))
-        assert (record.event.kind, record.after.drain_warning) == (EventKind.NODE_STAYS, "")
+        assert (record.event.kind, record.after.memory.drain_warning) == (EventKind.NODE_STAYS, "")
         assert "Node a stays in service after all." in record.event.message
 
     def test_does_not_get_more_time_that_was_asked_for_before(self) -> None:
         asked = make_extension(HOUR)
         record = only_record(plan_for("active", ServerPhase.READY, operations=(asked,), drains=(DRAIN,)))
         assert record.event.kind is EventKind.EXTENSION_REFUSED
-        assert record.after.expires_at == record.before.expires_at
-        assert "Node a is being taken out of service" in record.after.extension_error
+        assert record.after.state.expires_at == record.before.state.expires_at
+        assert "Node a is being taken out of service" in record.after.memory.extension_error
         assert [outcome.status for outcome in record.outcomes] == [OperationStatus.FAILED]
 
 
@@ -102,7 +103,7 @@ class TestWhoWaits:
         assert told.event.message.endswith(": a is out of service.")
         places = _places(_observe(hit, kept))
         assert (places[hit.id].planned_nodes, places[hit.id].position) == (("b",), 1)
-        promised = (kept.planned_nodes, kept.estimated_start_at)
+        promised = (kept.forecast.planned_nodes, kept.forecast.estimated_start_at)
         assert (places[kept.id].planned_nodes, places[kept.id].estimated_start_at) == promised
 
     def test_without_another_node_it_keeps_its_place_and_has_a_reason(self) -> None:

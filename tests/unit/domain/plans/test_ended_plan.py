@@ -39,7 +39,10 @@ class TestCancel:
     ) -> None:
         plan = plan_for(status, ServerPhase.READY, MOMENTS[moment], operations=(make_cancel(),))
         record = only_record(plan)
-        assert (record.after.status, record.after.reason) == (Status.CANCELLED, Reason.CANCELLED_BY_USER)
+        assert (record.after.state.status, record.after.state.reason) == (
+            Status.CANCELLED,
+            Reason.CANCELLED_BY_USER,
+        )
         assert [outcome.status for outcome in record.outcomes] == [OperationStatus.DONE]
         assert len(deletions(plan)) == 1
 
@@ -47,10 +50,10 @@ class TestCancel:
     def test_cancel_by_an_admin_says_so(self, status: Status) -> None:
         by_admin, by_owner = replace(make_cancel(), is_by_admin=True), make_cancel()
         after = only_record(plan_for(status, operations=(by_admin, by_owner))).after
-        assert (after.status, after.reason) == (Status.CANCELLED, Reason.CANCELLED_BY_ADMIN)
-        assert after.detail == "It was cancelled by an admin."
+        assert (after.state.status, after.state.reason) == (Status.CANCELLED, Reason.CANCELLED_BY_ADMIN)
+        assert after.state.detail == "It was cancelled by an admin."
         first = only_record(plan_for(status, operations=(by_owner, by_admin))).after
-        assert first.reason is Reason.CANCELLED_BY_USER
+        assert first.state.reason is Reason.CANCELLED_BY_USER
 
     @pytest.mark.parametrize("status", sorted(TERMINAL), ids=str)
     def test_cancel_of_an_ended_reservation_is_done_already_and_does_not_delay_its_clean_up(
@@ -67,7 +70,7 @@ class TestEnded:
     def test_end_is_clean_only_when_the_server_is_gone(self, status: Status) -> None:
         assert not records(plan_for(status, ServerPhase.STOPPING))
         record = only_record(plan_for(status, None))
-        assert record.after.cleaned_at == NOW
+        assert record.after.state.cleaned_at == NOW
 
     def test_nothing_is_left_to_do_for_a_cleaned_reservation(self) -> None:
         assert plan_for(CLEANED) == ()
@@ -82,7 +85,10 @@ class TestDefect:
     @pytest.mark.parametrize("status", sorted(LIVE), ids=str)
     def test_repeated_error_of_ours_fails_a_live_reservation(self, status: Status) -> None:
         record = end_with_defect(make_reservation(status=status), NOW)
-        assert (record.after.status, record.after.reason) == (Status.FAILED, Reason.INTERNAL_ERROR)
+        assert (record.after.state.status, record.after.state.reason) == (
+            Status.FAILED,
+            Reason.INTERNAL_ERROR,
+        )
 
     @pytest.mark.parametrize("status", sorted(TERMINAL), ids=str)
     def test_repeated_error_of_ours_never_overwrites_an_end(self, status: Status) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import datetime
 
 import pytest
@@ -22,6 +21,7 @@ from tests.support.domain_values import (
     make_cancel,
     make_extension,
 )
+from tests.support.parts import change
 from tests.support.reservation_plans import (
     CLEANED,
     MOMENTS,
@@ -40,7 +40,7 @@ class TestExtension:
         """Whoever writes `expired` has seen every operation that was accepted before."""
         asked = make_extension(HOUR)
         record = only_record(plan_for("active", ServerPhase.READY, MOMENTS[moment], operations=(asked,)))
-        assert (record.event.kind, record.after.expires_at) == (EventKind.EXTENDED, NOW + 2 * HOUR)
+        assert (record.event.kind, record.after.state.expires_at) == (EventKind.EXTENDED, NOW + 2 * HOUR)
         assert [outcome.status for outcome in record.outcomes] == [OperationStatus.DONE]
 
     def test_extension_clears_the_warnings_and_their_files(self) -> None:
@@ -49,7 +49,7 @@ class TestExtension:
         record = only_record(
             plan_for("active", ServerPhase.READY, at, reservation=before, operations=(make_extension(HOUR),))
         )
-        assert (record.after.warned_minutes, record.after.extension_error) == (None, "")
+        assert (record.after.memory.warned_minutes, record.after.memory.extension_error) == (None, "")
         telling, _ = plan_for("active", ServerPhase.READY, at, reservation=record.after)
         assert telling == Tell(before.id, "uid-1", ())
 
@@ -61,7 +61,7 @@ class TestExtension:
         )
         then = self.LATE + 2 * SECOND
         record = only_record(plan_for("active", ServerPhase.READY, then, operations=(asked,)))
-        assert record.after.expires_at == NOW + 2 * HOUR
+        assert record.after.state.expires_at == NOW + 2 * HOUR
 
     def test_extensions_are_carried_out_one_by_one(self) -> None:
         asked = (make_extension(HOUR, number=1), make_extension(HOUR, number=2))
@@ -74,7 +74,7 @@ class TestExtension:
         [outcome] = record.outcomes
         assert (outcome.status, record.event.kind) == (OperationStatus.FAILED, EventKind.EXTENSION_REFUSED)
         assert "47 hours" in outcome.error
-        assert record.after == replace(record.before, extension_error=outcome.error)
+        assert record.after == change(record.before, extension_error=outcome.error)
 
     @pytest.mark.parametrize("not_before", [None, NOW + HOUR], ids=["at once", "later"])
     def test_extension_of_what_has_ended_fails_and_is_settled(self, not_before: datetime | None) -> None:
@@ -86,5 +86,5 @@ class TestExtension:
     def test_cancel_wins_over_an_extension(self) -> None:
         asked = (make_extension(HOUR), make_cancel())
         record = only_record(plan_for("active", ServerPhase.READY, operations=asked))
-        assert record.after.status is Status.CANCELLED
+        assert record.after.state.status is Status.CANCELLED
         assert [outcome.status for outcome in record.outcomes] == ["failed", "done"]

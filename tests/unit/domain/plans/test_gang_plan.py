@@ -64,7 +64,7 @@ class TestGangs:
             record.event.kind is EventKind.ACTIVE for record in records(plan_reservation(seen))
         )
         assert became_active == (
-            seen.reservation.status is Status.PREPARING and len(answers) == 2 and all(answers)
+            seen.reservation.state.status is Status.PREPARING and len(answers) == 2 and all(answers)
         )
 
     @pytest.mark.parametrize("phases", list(product(PHASES, PHASES)))
@@ -90,18 +90,18 @@ class TestGangs:
         phases = {member.phase for member in seen.server.members} if seen.server else set()
         can_start = phases <= {ServerPhase.STARTING, ServerPhase.READY}
         is_partial = seen.server is None or len(seen.server.members) < 2
-        assert made == (seen.reservation.status is Status.PREPARING and is_partial and can_start)
+        assert made == (seen.reservation.state.status is Status.PREPARING and is_partial and can_start)
 
     def test_lost_member_is_named(self) -> None:
         record = only_record(plan_reservation(observe_gang(Status.ACTIVE, (ServerPhase.READY, None))))
-        assert record.after.reason is Reason.POD_DELETED
-        assert record.after.detail.endswith("Gone: gpu-dev-00000001-1 on b.")
+        assert record.after.state.reason is Reason.POD_DELETED
+        assert record.after.state.detail.endswith("Gone: gpu-dev-00000001-1 on b.")
 
     def test_broken_member_is_named_with_its_words(self) -> None:
         seen = observe_gang(Status.ACTIVE, (ServerPhase.READY, ServerPhase.FAILED))
         record = only_record(plan_reservation(seen))
-        assert record.after.reason is Reason.SERVER_FAILED
-        assert record.after.detail.endswith("gpu-dev-00000001-1 on b: Its words.")
+        assert record.after.state.reason is Reason.SERVER_FAILED
+        assert record.after.state.detail.endswith("gpu-dev-00000001-1 on b: Its words.")
 
     def test_members_on_each_others_nodes_are_left_over_and_go(self) -> None:
         members = (make_member(0, node="b"), make_member(1, node="a"))
@@ -117,4 +117,4 @@ class TestGangs:
     def test_active_gang_keeps_the_address_of_every_member(self) -> None:
         seen = observe_gang(Status.PREPARING, (ServerPhase.READY, ServerPhase.READY))
         record = only_record(plan_reservation(seen))
-        assert record.after.members == tuple(Member(node, ADDRESS, HOST_KEYS) for node in GANG_NODES)
+        assert record.after.location.members == tuple(Member(node, ADDRESS, HOST_KEYS) for node in GANG_NODES)

@@ -48,9 +48,13 @@ def test_who_gives_back_a_finished_command_has_not_cancelled_it(
     job: Job | None, reason: Reason, outcome: Outcome | None, words: str
 ) -> None:
     after = get_record(active(job, make_cancel())).after
-    assert (after.status, after.reason, after.outcome) == (Status.CANCELLED, reason, outcome)
-    assert after.exit_code == (job.exit_code if job else None)
-    assert after.detail.endswith(words)
+    assert (after.state.status, after.state.reason, after.state.outcome) == (
+        Status.CANCELLED,
+        reason,
+        outcome,
+    )
+    assert after.state.exit_code == (job.exit_code if job else None)
+    assert after.state.detail.endswith(words)
 
 
 def test_its_output_is_kept_before_its_end_is_recorded_and_the_server_goes() -> None:
@@ -60,14 +64,18 @@ def test_its_output_is_kept_before_its_end_is_recorded_and_the_server_goes() -> 
 
 def test_the_end_of_its_time_is_the_outcome_and_tells_where_the_files_are() -> None:
     after = get_record(active(Job(), moment="after grace", disk_name="work")).after
-    assert (after.status, after.outcome, after.exit_code) == (Status.EXPIRED, Outcome.TIMED_OUT, None)
-    assert f'on the disk "work" in submit/{after.id8}/files.' in after.detail
+    assert (after.state.status, after.state.outcome, after.state.exit_code) == (
+        Status.EXPIRED,
+        Outcome.TIMED_OUT,
+        None,
+    )
+    assert f'on the disk "work" in submit/{after.id8}/files.' in after.state.detail
 
 
 def test_an_end_that_nobody_waits_for_is_told_once() -> None:
     record = get_record(active(Job(3)))
-    assert (record.event.kind, record.after.status) == (EventKind.FINISHED, Status.ACTIVE)
-    assert (record.after.outcome, record.after.exit_code) == (Outcome.FAILED, 3)
+    assert (record.event.kind, record.after.state.status) == (EventKind.FINISHED, Status.ACTIVE)
+    assert (record.after.state.outcome, record.after.state.exit_code) == (Outcome.FAILED, 3)
     told = active(Job(3), outcome=Outcome.FAILED, exit_code=3)
     assert not any(isinstance(action, Record) for action in plan_reservation(told))
 

@@ -23,10 +23,10 @@ def test_request_that_fits_becomes_active_ends_in_time_and_leaves_nothing() -> N
     world = make_world()
     one = world.submit(4, HOUR)
     world.settle()
-    assert world.rows[one].status is Status.ACTIVE
+    assert world.rows[one].state.status is Status.ACTIVE
     started = world.now
     world.run_to_the_end()
-    assert (world.rows[one].status, world.servers) == (Status.EXPIRED, {})
+    assert (world.rows[one].state.status, world.servers) == (Status.EXPIRED, {})
     assert world.now - started == HOUR + world.policy.grace
 
 
@@ -34,9 +34,9 @@ def test_queue_moves_up_as_reservations_end_and_starts_when_it_was_told() -> Non
     world = make_world()
     ids = [world.submit(4, HOUR) for _ in range(3)]
     world.settle()
-    promised = [world.rows[one].estimated_start_at for one in ids[1:]]
+    promised = [world.rows[one].forecast.estimated_start_at for one in ids[1:]]
     world.run_to_the_end()
-    launched = [world.rows[one].launched_at for one in ids[1:]]
+    launched = [world.rows[one].state.launched_at for one in ids[1:]]
     assert all(at and promise and at <= promise for at, promise in zip(launched, promised, strict=True))
 
 
@@ -46,8 +46,8 @@ def test_cancel_gives_the_room_to_the_next() -> None:
     world.settle()
     world.cancel(first)
     world.settle()
-    assert world.rows[first].status is Status.CANCELLED
-    assert world.rows[second].status is Status.ACTIVE
+    assert world.rows[first].state.status is Status.CANCELLED
+    assert world.rows[second].state.status is Status.ACTIVE
 
 
 @pytest.mark.parametrize("survives", [0, 1, 2, 3])
@@ -60,9 +60,9 @@ def test_process_that_dies_after_every_few_actions_still_gets_there(survives: in
         world.execute(world.plan_turn(one), survives)
         world.refresh_view()
         world.befall(one, Fate.PROCEEDS)
-    assert world.rows[one].status is (Status.ACTIVE if survives else Status.PENDING)
+    assert world.rows[one].state.status is (Status.ACTIVE if survives else Status.PENDING)
     world.run_to_the_end()
-    assert world.rows[one].status is Status.EXPIRED
+    assert world.rows[one].state.status is Status.EXPIRED
 
 
 def test_second_writer_that_saw_the_same_version_is_dropped() -> None:
@@ -93,7 +93,7 @@ def test_refused_server_sends_its_request_back_and_it_keeps_its_place() -> None:
     first, second = world.submit(4, HOUR), world.submit(4, timedelta(hours=2))
     world.settle()
     assert world.turned_away == []
-    assert (world.rows[first].status, world.rows[second].status) == (Status.ACTIVE, Status.QUEUED)
+    assert (world.rows[first].state.status, world.rows[second].state.status) == (Status.ACTIVE, Status.QUEUED)
 
 
 def make_wide_world(**changes: Any) -> World:
@@ -104,10 +104,10 @@ def test_gang_waits_for_whole_nodes_and_starts_when_it_was_told() -> None:
     world = make_wide_world()
     small, gang = world.submit(1, HOUR), world.submit(8, HOUR, node_count=2)
     world.settle()
-    promised = world.rows[gang].estimated_start_at
-    assert (world.rows[small].status, world.rows[gang].status) == (Status.ACTIVE, Status.QUEUED)
+    promised = world.rows[gang].forecast.estimated_start_at
+    assert (world.rows[small].state.status, world.rows[gang].state.status) == (Status.ACTIVE, Status.QUEUED)
     world.run_to_the_end()
-    launched = world.rows[gang].launched_at
+    launched = world.rows[gang].state.launched_at
     assert promised is not None
     assert launched is not None
     assert launched <= promised
@@ -123,7 +123,7 @@ def test_member_that_is_lost_ends_all_with_one_reason(fate: Fate, rank: int) -> 
     world.befall(gang, fate, rank)
     world.settle()
     reasons = {Fate.BREAKS: Reason.SERVER_FAILED, Fate.VANISHES: Reason.POD_DELETED}
-    assert (world.rows[gang].status, world.rows[gang].reason) == (Status.FAILED, reasons[fate])
+    assert (world.rows[gang].state.status, world.rows[gang].state.reason) == (Status.FAILED, reasons[fate])
     assert (world.servers, world.rows[gang].is_cleaned) == ({}, True)
 
 
@@ -136,7 +136,7 @@ def test_gang_whose_creation_died_half_way_is_made_whole_under_one_uid() -> None
     uid = world.servers[gang].uid
     world.settle()
     assert first.rank == 0
-    assert (world.rows[gang].status, world.servers[gang].uid) == (Status.ACTIVE, uid)
+    assert (world.rows[gang].state.status, world.servers[gang].uid) == (Status.ACTIVE, uid)
 
 
 def test_gang_of_which_one_member_finds_no_room_goes_back_as_a_whole() -> None:
@@ -145,12 +145,15 @@ def test_gang_of_which_one_member_finds_no_room_goes_back_as_a_whole() -> None:
     world.execute(world.plan_admission())
     world.execute(world.plan_turn(gang))
     world.execute(world.plan_turn(gang))
-    assert (world.rows[gang].status, world.rows[gang].reason) == (Status.PREPARING, Reason.PLACEMENT_LOST)
+    assert (world.rows[gang].state.status, world.rows[gang].state.reason) == (
+        Status.PREPARING,
+        Reason.PLACEMENT_LOST,
+    )
     world.befall(gang, Fate.PROCEEDS)
     world.execute(world.plan_turn(gang))
-    assert (world.rows[gang].status, world.rows[gang].members) == (Status.QUEUED, ())
+    assert (world.rows[gang].state.status, world.rows[gang].location.members) == (Status.QUEUED, ())
     world.settle()
-    assert world.rows[gang].status is Status.ACTIVE
+    assert world.rows[gang].state.status is Status.ACTIVE
 
 
 def test_room_that_a_lost_gang_still_has_is_promised_to_nobody() -> None:

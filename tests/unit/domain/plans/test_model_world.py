@@ -119,7 +119,7 @@ class Trouble(RuleBasedStateMachine):
         assert set(self.actions_left()) == set()
         self.world.run_to_the_end()
         self.check_that_everything_ended()
-        ends = {self.world.rows[one].reason for one in waited}
+        ends = {self.world.rows[one].state.reason for one in waited}
         assert ends <= {Reason.TIME_IS_UP}, "a request that waited did not get its time"
 
     def end_the_trouble(self) -> None:
@@ -143,11 +143,11 @@ class Trouble(RuleBasedStateMachine):
             if self.is_possible(row) or row.is_ended:
                 assert row.is_cleaned, row
             else:
-                assert (row.status, row.reason) == (Status.QUEUED, Reason.NO_NODES), row
+                assert (row.state.status, row.state.reason) == (Status.QUEUED, Reason.NO_NODES), row
 
     def is_possible(self, row: Reservation) -> bool:
         fitting = [slots for slots in self.world.slots.values() if slots >= row.gpus_per_node]
-        return len(fitting) >= row.node_count
+        return len(fitting) >= row.spec.node_count
 
     def pick(self, which: int) -> ReservationId:
         rows = sorted(self.world.rows)
@@ -215,12 +215,16 @@ class Calm(RuleBasedStateMachine):
 
     def list_promised(self) -> dict[ReservationId, tuple[datetime | None, tuple[NodeName, ...]]]:
         rows = self.world.rows.values()
-        return {row.id: (row.estimated_start_at, row.planned_nodes) for row in rows if row.is_waiting}
+        return {
+            row.id: (row.forecast.estimated_start_at, row.forecast.planned_nodes)
+            for row in rows
+            if row.is_waiting
+        }
 
     @invariant()
     def promises_hold(self) -> None:
         for row in self.world.rows.values():
-            start = row.estimated_start_at if row.is_waiting else row.launched_at
+            start = row.forecast.estimated_start_at if row.is_waiting else row.state.launched_at
             if start is None:
                 continue
             assert start <= self.promises.setdefault(row.id, start), row
@@ -231,7 +235,7 @@ class Calm(RuleBasedStateMachine):
         late = [
             row
             for row in self.world.rows.values()
-            if row.is_waiting and row.estimated_start_at and row.estimated_start_at < self.world.now
+            if row.is_waiting and (row.forecast.estimated_start_at or self.world.now) < self.world.now
         ]
         assert late == []
 
@@ -251,7 +255,7 @@ class CalmWithQuotas(Calm):
     def nobody_has_more_than_the_quota(self) -> None:
         held: Counter[str] = Counter()
         for row in self.world.rows.values():
-            held[row.username] += row.gpu_count if row.holds_room else 0
+            held[row.spec.username] += row.spec.gpu_count if row.holds_room else 0
         assert all(slots <= 4 for slots in held.values())
 
 

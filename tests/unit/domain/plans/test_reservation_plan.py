@@ -21,6 +21,7 @@ from gpudev.domain.plans.reservation import plan_reservation
 from gpudev.domain.reservation import clean, tell
 from gpudev.domain.server import ServerPhase
 from gpudev.texts.vocabulary import EventKind, Status
+from tests.support.parts import change
 from tests.support.reservation_plans import (
     SITUATIONS,
     deletions,
@@ -43,22 +44,22 @@ def test_a_plan_records_at_most_one_change_a_legal_move_or_a_clean_up(seen: Obse
         if record.event.kind is EventKind.CLEANED:
             assert record.after == clean(record.before, seen.now)
         elif record.event.kind is EventKind.WARNED:
-            assert record.after == replace(record.before, warned_minutes=record.after.warned_minutes)
+            assert record.after == change(record.before, warned_minutes=record.after.memory.warned_minutes)
         elif record.event.kind is EventKind.PROGRESS:
             words, now = record.event.message, seen.now
-            assert record.after == replace(record.before, detail=words, progress=words, progress_at=now)
+            assert record.after == change(record.before, detail=words, progress=words, progress_at=now)
         elif record.event.kind is EventKind.WARNING:
-            assert record.after == tell(record.before, record.after.detail)
+            assert record.after == tell(record.before, record.after.state.detail)
         else:
-            assert is_legal(record.before.status, record.after.status)
+            assert is_legal(record.before.state.status, record.after.state.status)
 
 
 @every_situation_in_which(lambda seen: seen.reservation.is_ended)
 def test_a_terminal_state_is_never_overwritten(seen: Observation) -> None:
     for record in records(plan_reservation(seen)):
-        assert record.after.status is seen.reservation.status
-        assert record.after.reason is seen.reservation.reason
-        assert record.after.ended_at == seen.reservation.ended_at
+        assert record.after.state.status is seen.reservation.state.status
+        assert record.after.state.reason is seen.reservation.state.reason
+        assert record.after.state.ended_at == seen.reservation.state.ended_at
 
 
 @every_situation_in_which(lambda seen: seen.reservation.is_ended)
@@ -69,8 +70,8 @@ def test_an_ended_reservation_creates_nothing(seen: Observation) -> None:
 @every_situation
 def test_a_server_is_created_only_for_a_placed_request_that_has_none(seen: Observation) -> None:
     if any(isinstance(action, CreateServer) for action in plan_reservation(seen)):
-        assert seen.reservation.status is Status.PREPARING
-        assert seen.server is None or len(seen.server.members) < seen.reservation.node_count
+        assert seen.reservation.state.status is Status.PREPARING
+        assert seen.server is None or len(seen.server.members) < seen.reservation.spec.node_count
         assert not seen.operations
 
 

@@ -54,29 +54,32 @@ class TestDisk:
         broken = make_disk(DiskState.ATTACHING, problem="The volume is gone.")
         [record] = plan_reservation(observe(Status.PREPARING, None, disk=broken))
         assert isinstance(record, Record)
-        assert (record.after.status, record.after.reason) == (Status.FAILED, Reason.DISK_FAILED)
-        assert "The volume is gone." in record.after.detail
+        assert (record.after.state.status, record.after.state.reason) == (Status.FAILED, Reason.DISK_FAILED)
+        assert "The volume is gone." in record.after.state.detail
 
     def test_a_disk_may_take_as_long_as_a_start_may(self) -> None:
         """The storage says nothing meanwhile, so that silence is no reason to give up."""
         seen = observe(Status.PREPARING, None, disk=make_disk(DiskState.ATTACHING))
-        begun = seen.reservation.placed_at or seen.reservation.created_at
+        begun = seen.reservation.state.placed_at or seen.reservation.spec.created_at
         late = replace(seen, now=begun + POLICY.progress_limit)
         assert [type(action) for action in plan_reservation(late)] == [LookAgain]
         ready = replace(late, disk=make_disk(DiskState.IN_USE))
         assert any(isinstance(action, CreateServer) for action in plan_reservation(ready))
         too_late = replace(seen, now=begun + POLICY.start_limit)
         (record,) = records(plan_reservation(too_late))
-        assert (record.after.status, record.after.reason) == (Status.FAILED, Reason.START_TIMED_OUT)
+        assert (record.after.state.status, record.after.state.reason) == (
+            Status.FAILED,
+            Reason.START_TIMED_OUT,
+        )
 
     def test_a_server_that_came_late_with_its_disk_has_time_to_start(self) -> None:
         fresh = make_reservation(status=Status.PREPARING, told_notices=())
-        begun = fresh.placed_at or fresh.created_at
+        begun = fresh.state.placed_at or fresh.spec.created_at
         late = begun + 2 * POLICY.progress_limit
         seen = observe(Status.PREPARING, ServerPhase.STARTING, late, reservation=fresh)
         plan = plan_reservation(replace(seen, disk=make_disk(DiskState.IN_USE)))
         [note] = [action for action in plan if isinstance(action, Note)]
-        assert note.after.progress_at == late
+        assert note.after.memory.progress_at == late
         assert records(plan) == []
 
     @pytest.mark.parametrize("why", ["cancel", "expiry"])

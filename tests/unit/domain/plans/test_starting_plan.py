@@ -52,8 +52,8 @@ class TestWaiting:
         forgotten = make_reservation(status=Status.QUEUED, last_queue_update=NOW - POLICY.stale_after)
         note, drive, look = plan_for("queued", reservation=forgotten)
         assert isinstance(note, Note)
-        assert (note.after.stale_since, note.after.driven_at) == (NOW, NOW)
-        assert drive == DriveAdmission(forgotten.gpu_type)
+        assert (note.after.memory.stale_since, note.after.memory.driven_at) == (NOW, NOW)
+        assert drive == DriveAdmission(forgotten.spec.gpu_type)
         assert look == LookAgain(NOW + POLICY.drive_every)
 
     def test_nobody_is_driven_or_given_up_for_the_silence_of_the_cluster(self) -> None:
@@ -62,12 +62,17 @@ class TestWaiting:
         )
         [look] = plan_for("queued", reservation=forgotten, cluster_answers=False)
         assert isinstance(look, LookAgain)
-        assert only_record(plan_for("queued", reservation=forgotten)).after.reason is Reason.QUEUE_STALLED
+        assert (
+            only_record(plan_for("queued", reservation=forgotten)).after.state.reason is Reason.QUEUE_STALLED
+        )
 
     def test_request_that_waited_too_long_is_cancelled(self) -> None:
-        late = make_reservation().created_at + POLICY.queue_limit
+        late = make_reservation().spec.created_at + POLICY.queue_limit
         record = only_record(plan_for("queued", now=late))
-        assert (record.after.status, record.after.reason) == (Status.CANCELLED, Reason.QUEUED_TOO_LONG)
+        assert (record.after.state.status, record.after.state.reason) == (
+            Status.CANCELLED,
+            Reason.QUEUED_TOO_LONG,
+        )
 
 
 class TestPreparing:
@@ -89,8 +94,8 @@ class TestPreparing:
     def test_server_that_answers_makes_the_reservation_active(self) -> None:
         record = only_record(plan_for("preparing", ServerPhase.READY))
         after = record.after
-        assert (after.status, after.address, after.host_keys) == (Status.ACTIVE, ADDRESS, HOST_KEYS)
-        assert (after.launched_at, after.expires_at) == (NOW, NOW + HOUR)
+        assert (after.state.status, after.address, after.host_keys) == (Status.ACTIVE, ADDRESS, HOST_KEYS)
+        assert (after.state.launched_at, after.state.expires_at) == (NOW, NOW + HOUR)
 
     def test_ready_server_without_an_address_is_waited_for(self) -> None:
         assert plan_for("preparing", server=make_server(address=None)) == (self.SOON,)
@@ -103,44 +108,50 @@ class TestPreparing:
         plan = plan_for("preparing", ServerPhase.UNPLACEABLE)
         assert isinstance(plan[0], DeleteServer)
         record = only_record(plan)
-        assert (record.after.status, record.after.reason) == (Status.QUEUED, Reason.PLACEMENT_LOST)
+        assert (record.after.state.status, record.after.state.reason) == (
+            Status.QUEUED,
+            Reason.PLACEMENT_LOST,
+        )
         assert record.event.kind is EventKind.REQUEUED
-        assert "The cluster's words." in record.after.detail
+        assert "The cluster's words." in record.after.state.detail
 
     def test_server_that_cannot_run_fails_the_reservation_with_the_words_of_the_cluster(self) -> None:
         record, deletion = plan_for("preparing", ServerPhase.FAILED)
         assert isinstance(record, Record)
-        assert (record.after.status, record.after.reason) == (Status.FAILED, Reason.START_FAILED)
-        assert "The cluster's words." in record.after.detail
+        assert (record.after.state.status, record.after.state.reason) == (Status.FAILED, Reason.START_FAILED)
+        assert "The cluster's words." in record.after.state.detail
         assert isinstance(deletion, DeleteServer)
 
     @pytest.mark.parametrize("phase", [None, ServerPhase.STARTING, ServerPhase.UNPLACEABLE], ids=str)
     def test_start_without_progress_is_given_up(self, phase: ServerPhase | None) -> None:
         given_up_at = start_is_given_up_at(make_reservation(status=Status.PREPARING), POLICY)
         record = only_record(plan_for("preparing", phase, given_up_at))
-        assert (record.after.status, record.after.reason) == (Status.FAILED, Reason.START_STALLED)
+        assert (record.after.state.status, record.after.state.reason) == (Status.FAILED, Reason.START_STALLED)
 
     def test_start_that_takes_too_long_is_given_up_with_the_words_of_the_cluster(self) -> None:
-        begun = make_reservation(status=Status.PREPARING).placed_at
+        begun = make_reservation(status=Status.PREPARING).state.placed_at
         assert begun is not None
         record = only_record(plan_for("preparing", ServerPhase.STARTING, begun + POLICY.start_limit))
-        assert (record.after.status, record.after.reason) == (Status.FAILED, Reason.START_TIMED_OUT)
-        assert WORDS in record.after.detail
+        assert (record.after.state.status, record.after.state.reason) == (
+            Status.FAILED,
+            Reason.START_TIMED_OUT,
+        )
+        assert WORDS in record.after.state.detail
 
     def test_progress_gives_the_start_more_time(self) -> None:
         late = start_is_given_up_at(make_reservation(status=Status.PREPARING), POLICY) + MINUTE
         server = make_server(phase=ServerPhase.STARTING, progress="Pulling the image.")
         record, look = plan_for("preparing", now=late, server=server)
         assert isinstance(record, Record)
-        assert (record.after.progress, record.after.progress_at) == ("Pulling the image.", late)
+        assert (record.after.memory.progress, record.after.memory.progress_at) == ("Pulling the image.", late)
         assert look == LookAgain(late + POLICY.recheck)
 
     def test_that_a_server_is_there_is_noted_as_progress(self) -> None:
         placed = make_reservation(status=Status.PREPARING, progress=None)
         note, look = plan_for("preparing", ServerPhase.STARTING, reservation=placed)
         assert isinstance(note, Note)
-        assert (note.after.progress, note.after.progress_at) == ("", NOW)
-        assert note.after.detail == placed.detail
+        assert (note.after.memory.progress, note.after.memory.progress_at) == ("", NOW)
+        assert note.after.state.detail == placed.state.detail
         assert look == self.SOON
 
     def test_nothing_is_given_up_while_the_cluster_is_silent(self) -> None:
@@ -149,7 +160,7 @@ class TestPreparing:
 
     def test_server_that_answers_at_the_last_moment_wins_over_the_time_limit(self) -> None:
         record = only_record(plan_for("preparing", ServerPhase.READY, NOW + 5 * HOUR))
-        assert record.after.status is Status.ACTIVE
+        assert record.after.state.status is Status.ACTIVE
 
     def test_last_look_is_when_the_start_is_given_up(self) -> None:
         given_up_at = start_is_given_up_at(make_reservation(status=Status.PREPARING), POLICY)

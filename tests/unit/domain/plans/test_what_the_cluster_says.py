@@ -42,15 +42,18 @@ class TestWhatTheClusterSays:
         server = make_server(phase=ServerPhase.FAILED, cause=cause, detail="Words.")
         (record, deletion) = plan_reservation(observe("preparing", None, server=server))
         assert isinstance(record, Record)
-        assert (record.after.status, record.after.reason) == (Status.FAILED, reason)
-        assert record.after.detail.endswith("Words.")
+        assert (record.after.state.status, record.after.state.reason) == (Status.FAILED, reason)
+        assert record.after.state.detail.endswith("Words.")
         assert isinstance(deletion, DeleteServer)
 
     @pytest.mark.parametrize("cause", [Cause.NODE_LOST, Cause.EVICTED])
     def test_a_start_on_an_unfit_node_goes_back_to_the_queue(self, cause: Cause) -> None:
         server = make_server(phase=ServerPhase.FAILED, cause=cause)
         (record,) = records(plan_reservation(observe("preparing", None, server=server)))
-        assert (record.after.status, record.after.reason) == (Status.QUEUED, Reason.PLACEMENT_LOST)
+        assert (record.after.state.status, record.after.state.reason) == (
+            Status.QUEUED,
+            Reason.PLACEMENT_LOST,
+        )
 
     @pytest.mark.parametrize(
         "cause, reason",
@@ -65,19 +68,19 @@ class TestWhatTheClusterSays:
     ) -> None:
         server = make_server(phase=ServerPhase.FAILED, cause=cause)
         (record,) = records(plan_reservation(observe("active", None, server=server)))
-        assert (record.after.status, record.after.reason) == (Status.FAILED, reason)
+        assert (record.after.state.status, record.after.state.reason) == (Status.FAILED, reason)
 
     def test_a_server_that_went_with_its_node_is_not_said_to_have_been_deleted(self) -> None:
         (record,) = records(plan_reservation(observe("active", None, has_node=False)))
-        assert record.after.reason is Reason.NODE_LOST
+        assert record.after.state.reason is Reason.NODE_LOST
 
     def test_a_server_that_crashes_before_it_answered_has_failed(self) -> None:
         (record,) = records(plan_reservation(observe("preparing", ServerPhase.CRASHING)))
-        assert (record.after.status, record.after.reason) == (Status.FAILED, Reason.START_FAILED)
+        assert (record.after.state.status, record.after.state.reason) == (Status.FAILED, Reason.START_FAILED)
 
     def test_a_server_with_work_in_it_that_crashes_is_warned_about_and_kept(self) -> None:
         (record,) = records(plan_reservation(observe("active", ServerPhase.CRASHING)))
-        assert (record.after.status, record.event.kind) == (Status.ACTIVE, EventKind.WARNING)
+        assert (record.after.state.status, record.event.kind) == (Status.ACTIVE, EventKind.WARNING)
 
     def test_a_warning_is_told_once_and_so_is_its_end(self) -> None:
         warned = make_server(warning="The node is silent.")
@@ -88,7 +91,7 @@ class TestWhatTheClusterSays:
         again = replace(seen, reservation=record.after)
         assert records(plan_reservation(again)) == []
         (over,) = records(plan_reservation(replace(again, server=make_server())))
-        assert over.after.detail == ANSWERS
+        assert over.after.state.detail == ANSWERS
         assert records(plan_reservation(replace(again, reservation=over.after, server=make_server()))) == []
 
     def test_progress_is_told_once(self) -> None:
@@ -96,7 +99,7 @@ class TestWhatTheClusterSays:
             "preparing", None, server=make_server(phase=ServerPhase.STARTING, progress="Fetching.")
         )
         (record,) = records(plan_reservation(seen))
-        assert (record.event.kind, record.after.detail) == (EventKind.PROGRESS, "Fetching.")
+        assert (record.event.kind, record.after.state.detail) == (EventKind.PROGRESS, "Fetching.")
         assert records(plan_reservation(replace(seen, reservation=record.after))) == []
 
     def test_the_address_of_a_placement_goes_before_the_placement_is_given_up(self) -> None:
@@ -106,7 +109,7 @@ class TestWhatTheClusterSays:
         assert isinstance(deletion, DeleteServer)
         assert discarding == DiscardPortSlot("slot-1")
         assert isinstance(record, Record)
-        assert record.after.port_slot == ""
+        assert record.after.location.port_slot == ""
 
     def test_the_address_goes_before_a_reservation_is_clean(self) -> None:
         ended = make_reservation(status=Status.CANCELLED, port_slot="slot-1")

@@ -90,7 +90,7 @@ SELECT caller.user_id AS caller_id, caller.username AS caller_name, caller.is_ac
        caller.identity AS caller_identity,
        found.*
 FROM callers caller
-LEFT JOIN (SELECT * FROM listed_rows WHERE reservation_id = $3 OFFSET 0) found ON found.user_id = caller.user_id
+LEFT JOIN (SELECT * FROM reservation_rows WHERE reservation_id = $3 OFFSET 0) found ON found.user_id = caller.user_id
 WHERE caller.key_hash = $1 AND caller.expires_at > $2;
 
 -- name: list_matching_for_key
@@ -102,7 +102,7 @@ FROM callers caller LEFT JOIN LATERAL (
     FROM (SELECT reservation_id FROM reservations WHERE user_id = caller.user_id AND name = $3
           UNION
           SELECT reservation_id FROM reservations WHERE reservation_id BETWEEN $4 AND $5) meant
-    JOIN LATERAL (SELECT * FROM listed_rows WHERE reservation_id = meant.reservation_id OFFSET 0) r
+    JOIN LATERAL (SELECT * FROM reservation_rows WHERE reservation_id = meant.reservation_id OFFSET 0) r
       ON r.user_id = caller.user_id
     ORDER BY r.created_at DESC
     LIMIT 50) found ON true
@@ -129,7 +129,7 @@ FROM (SELECT CASE WHEN cardinality($2::text[]) = 0 AND $3::text IS NULL
                      AND (cardinality($2) = 0 OR status = ANY ($2))
                      AND ($3 IS NULL OR gpu_type = $3)) END AS total OFFSET 0) counted
 LEFT JOIN LATERAL (
-    SELECT * FROM listed_rows
+    SELECT * FROM reservation_rows
     WHERE user_id = $1
       AND (cardinality($2) = 0 OR status = ANY ($2))
       AND ($3 IS NULL OR gpu_type = $3)
@@ -148,7 +148,7 @@ CROSS JOIN LATERAL (
       AND (cardinality($3::text[]) = 0 OR r.status = ANY ($3))
       AND ($4::text IS NULL OR r.gpu_type = $4) OFFSET 0) counted
 LEFT JOIN LATERAL (
-    SELECT * FROM listed_rows r
+    SELECT * FROM reservation_rows r
     WHERE r.user_id = caller.user_id
       AND (cardinality($3) = 0 OR r.status = ANY ($3))
       AND ($4 IS NULL OR r.gpu_type = $4)
@@ -168,7 +168,7 @@ FROM callers caller
 WHERE caller.key_hash = $1 AND caller.expires_at > $2;
 
 -- name: list_marked
-SELECT r.*, m.mark FROM listed_rows r JOIN reservation_marks m USING (reservation_id)
+SELECT r.*, m.mark FROM reservation_rows r JOIN reservation_marks m USING (reservation_id)
 WHERE r.reservation_id = ANY ($1::uuid[]);
 
 -- name: list_page_of_all
@@ -179,7 +179,7 @@ FROM (SELECT CASE WHEN cardinality($1::text[]) = 0 AND $2::text IS NULL
                    WHERE (cardinality($1) = 0 OR status = ANY ($1))
                      AND ($2 IS NULL OR gpu_type = $2)) END AS total OFFSET 0) counted
 LEFT JOIN LATERAL (
-    SELECT * FROM listed_rows
+    SELECT * FROM reservation_rows
     WHERE (cardinality($1) = 0 OR status = ANY ($1))
       AND ($2 IS NULL OR gpu_type = $2)
     ORDER BY created_at DESC, reservation_id

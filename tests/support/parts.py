@@ -1,0 +1,50 @@
+"""Reservations by the names of their fields, whichever part each belongs to: short cases stay short."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+from gpudev.domain.reservation import (
+    Activity,
+    Forecast,
+    Location,
+    Memory,
+    Reservation,
+    Settings,
+    Spec,
+    State,
+)
+
+_PARTS: dict[str, type[Any]] = {
+    "spec": Spec,
+    "settings": Settings,
+    "state": State,
+    "location": Location,
+    "forecast": Forecast,
+    "memory": Memory,
+    "activity": Activity,
+}
+PART_OF = {field.name: part for part, kind in _PARTS.items() for field in fields(kind)}
+
+
+def build(**values: Any) -> Reservation:
+    """`build(id=..., gpu_type=..., status=...)`."""
+    own, parts = _sort(values)
+    return Reservation(**own, **{part: kind(**parts.get(part, {})) for part, kind in _PARTS.items()})
+
+
+def change(reservation: Reservation, **values: Any) -> Reservation:
+    """`change(reservation, status=..., expires_at=...)`."""
+    own, parts = _sort(values)
+    changed = {part: replace(getattr(reservation, part), **of_part) for part, of_part in parts.items()}
+    return replace(reservation, **own, **changed)
+
+
+def _sort(values: dict[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    own = {name: value for name, value in values.items() if name not in PART_OF}
+    parts: dict[str, dict[str, Any]] = {}
+    for name, value in values.items():
+        if name in PART_OF:
+            parts.setdefault(PART_OF[name], {})[name] = value
+    return own, parts

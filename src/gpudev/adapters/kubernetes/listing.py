@@ -6,6 +6,8 @@ import re
 
 from gpudev.domain.untrusted import make_printable
 from gpudev.domain.volume import FileListing
+from gpudev.texts.fact import fact
+from gpudev.texts.sentences import say
 
 _TOTAL = re.compile(r"total ([0-9]{1,18}) ([0-9]{1,18})")
 _FILE = re.compile(r"[^ ]* ([0-9]{1,18}) ([^ ]*) ([^ ]*) (.*)", re.DOTALL)
@@ -22,7 +24,7 @@ def read_listing(said: str) -> FileListing | None:
     count, used = int(total[1]), int(total[2])
     lines = [make_printable(_describe(line), _LONGEST_LINE) for line in files]
     if count > len(lines):
-        lines.append(f"... and {count - len(lines):,} more")
+        lines.append(say(fact("listing_cut", count=count - len(lines))))
     return FileListing("\n".join(lines), used)
 
 

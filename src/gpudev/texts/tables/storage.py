@@ -9,6 +9,7 @@ TEXTS = {
         "There is no storage for disks here.", hint="set GPU_DEV_DISK_STORAGE to kubernetes or aws."
     ),
     "listing_address_wrong": Text("{address} is not the address of a file listing."),
+    "listing_cut": Text("... and {count:,} more"),
     # a cluster as storage
     "storage_forbidden": Text(
         "The cluster will not {what}. {cause}",

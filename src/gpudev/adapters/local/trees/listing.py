@@ -13,6 +13,8 @@ from typing import NamedTuple
 from gpudev.adapters.local.trees.cursor import Cursor
 from gpudev.domain.untrusted import make_printable
 from gpudev.domain.volume import FileListing
+from gpudev.texts.fact import fact
+from gpudev.texts.sentences import say
 
 MOST_LISTED = 5000
 _LONGEST_PATH = 1000
@@ -44,7 +46,7 @@ def list_tree(tree: Path) -> FileListing:
     first = heapq.nsmallest(MOST_LISTED, _walk(tree, total))
     lines = [f"{file.size:>14,}  {_describe_time(file.changed)}  {file.path}" for file in first]
     if total.files > MOST_LISTED:
-        lines.append(f"... and {total.files - MOST_LISTED:,} more")
+        lines.append(say(fact("listing_cut", count=total.files - MOST_LISTED)))
     return FileListing("\n".join(lines), total.blocks * _BLOCK)
 
 

@@ -22,6 +22,7 @@ from gpudev.domain.volume import ObservedSnapshot, SnapshotPhase
 from gpudev.ports.store import HomeWish
 from gpudev.ports.turns import Kind
 from gpudev.ports.users import User
+from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import DiskEventKind, DiskOperationKind, DiskState, EventKind, OperationStatus
 from tests.support.parts import change
 from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
@@ -116,7 +117,7 @@ async def test_a_record_settles_operations_and_tells_what_happened(stores: Store
         SnapshotId("snap-1"), VolumeId("vol-1"), None, SnapshotPhase.COMPLETED, NOON, 20
     )
     after = move(disk, DiskState.AVAILABLE, volume_id=VolumeId("vol-1"))
-    event = DiskEvent(DiskEventKind.CREATED, "Made.", NOON)
+    event = DiskEvent(DiskEventKind.CREATED, fact("disk_volume_ready", volume="vol-1"), NOON)
     written = await stores.disks.record(claim, RecordDisk(disk, after, NOON, event, (outcome,), (snapshot,)))
     assert written.version == disk.version + 1
     stored = await stores.disks.get(disk.id)

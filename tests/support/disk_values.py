@@ -27,6 +27,7 @@ from gpudev.domain.volume import (
     VolumePhase,
     tags_of,
 )
+from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import DiskOperationKind, DiskState, Status
 from tests.support.domain_values import HOUR, NOW, make_id, make_reservation
 
@@ -108,7 +109,7 @@ def observations(draw: st.DrawFn) -> DiskObservation:
         source_snapshot_id=draw(st.sampled_from([None, SnapshotId("snap-of-other")])),
         released_at=draw(st.sampled_from([None, NOW, NOW - HOUR])),
         delete_date=draw(st.sampled_from([None, NOW - HOUR, NOW, NOW + HOUR])) if state in DELETED else None,
-        problem=draw(st.sampled_from(["", "something"])),
+        problem=draw(st.sampled_from([None, fact("words", words="something")])),
     )
     return DiskObservation(
         disk=disk,

@@ -13,6 +13,8 @@ from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.app.extend import ExtensionRequest
 from gpudev.domain.errors import Invalid
 from gpudev.domain.reservation import Reservation
+from gpudev.texts.fact import fact
+from gpudev.texts.sentences import say
 from gpudev.texts.vocabulary import OperationKind, OperationStatus
 from gpudev.wire.jobs import ActionResponse, ExtendRequest, JobUsage, KeepRequest, UsagePoint
 from gpudev.wire.text import Lookup, Name
@@ -44,7 +46,7 @@ async def extend_job(
         job_id=reservation.id,
         action=OperationKind.EXTEND,
         status=OperationStatus.REQUESTED,
-        message=accepted.message,
+        message=say(accepted.answer),
         operation_id=accepted.operation_id,
     )
     return json_response(answer)
@@ -59,7 +61,7 @@ async def keep_job(app: App, caller: Caller, job_id: JobId, body: KeepRequest) -
         job_id=reservation.id,
         action=OperationKind.KEEP,
         status=OperationStatus.REQUESTED,
-        message=f"Reservation {reservation.id8} is kept for {body.hours:g} hours, used or not.",
+        message=say(fact("keep_requested", reservation=reservation.id, hours=body.hours)),
         operation_id=operation_id,
     )
     return json_response(answer)

@@ -17,6 +17,7 @@ from gpudev.domain.audit import AuditAction, AuditRecord
 from gpudev.domain.errors import Invalid
 from gpudev.domain.plans.reconciliation import describe_change
 from gpudev.ports.audit import AuditQuery
+from gpudev.texts.sentences import say
 from gpudev.wire.admin import (
     AuditEntryDetail,
     AuditFinding,
@@ -90,9 +91,9 @@ async def check_disks(app: App, caller: Caller) -> Response:
         orphaned_db_active=counted.orphaned_db_active,
         orphaned_db_deleted=counted.orphaned_db_deleted,
         errors=counted.errors,
-        changes=[describe_change(change) for change in plan.changes],
-        remarks=list(plan.remarks),
-        problems=await app.disks.list_problems(),
+        changes=[say(describe_change(change)) for change in plan.changes],
+        remarks=[say(remark) for remark in plan.remarks],
+        problems=[say(problem) for problem in await app.disks.list_problems()],
     )
     return json_response(drift)
 

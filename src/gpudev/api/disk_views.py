@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from gpudev.domain.disk import Disk, DiskOperation
 from gpudev.ports.disks import StoredDiskOperation, StoredSnapshot
+from gpudev.texts.fact import Fact
+from gpudev.texts.sentences import say
 from gpudev.texts.vocabulary import OperationStatus
 from gpudev.wire.disks import DiskActionResponse, DiskInfo, DiskOperationDetail, SnapshotInfo
 from gpudev.wire.jobs import OperationDetail
@@ -33,16 +35,16 @@ def disk_info(disk: Disk, snapshots: tuple[StoredSnapshot, ...] = ()) -> DiskInf
         delete_date=disk.delete_date,
         last_snapshot_at=disk.last_snapshot_at,
         volume_id=disk.volume_id,
-        problem=disk.problem or None,
+        problem=_say(disk.problem),
     )
 
 
-def action(operation: DiskOperation, disk_name: str, message: str) -> DiskActionResponse:
+def action(operation: DiskOperation, disk_name: str, answer: Fact) -> DiskActionResponse:
     return DiskActionResponse(
         operation_id=operation.operation_id,
         disk_name=disk_name,
         action=operation.kind,
-        message=message,
+        message=say(answer),
         requested_at=operation.requested_at,
     )
 
@@ -67,7 +69,7 @@ def operation_detail(operation: StoredDiskOperation) -> DiskOperationDetail:
         created_at=operation.requested_at,
         last_updated=operation.finished_at or operation.requested_at,
         completed=operation.status is not OperationStatus.REQUESTED,
-        error=operation.error or None,
+        error=_say(operation.error),
         delete_date=operation.delete_date,
     )
 
@@ -79,9 +81,13 @@ def any_operation_detail(operation: StoredDiskOperation) -> OperationDetail:
         action=operation.kind,
         status=operation.status,
         started_at=operation.requested_at,
-        error=operation.error or None,
+        error=_say(operation.error),
         finished_at=operation.finished_at,
     )
+
+
+def _say(found: Fact | None) -> str | None:
+    return None if found is None else say(found)
 
 
 def _describe_size(count: int) -> str:

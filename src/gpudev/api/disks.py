@@ -10,6 +10,8 @@ from gpudev.api import disk_views as views
 from gpudev.api.context import App, Caller
 from gpudev.api.encoding import json_response
 from gpudev.api.problems import OF_EVERY_CALLER, problems
+from gpudev.texts.fact import fact
+from gpudev.texts.sentences import say
 from gpudev.wire.disks import (
     CloneDiskRequest,
     CreateDiskRequest,
@@ -35,8 +37,8 @@ DiskName = Annotated[Lookup, Path(description="Name of one of one's own disks.")
 async def create_disk(app: App, caller: Caller, body: CreateDiskRequest) -> Response:
     """Make an empty disk."""
     operation = await app.disks.create(caller, body.disk_name, body.size_gb)
-    message = f'Disk "{body.disk_name}" is being made.'
-    return json_response(views.action(operation, body.disk_name, message))
+    answer = fact("disk_making", name=body.disk_name)
+    return json_response(views.action(operation, body.disk_name, answer))
 
 
 @router.get("", response_model=DiskList)
@@ -62,9 +64,8 @@ async def get_disk(app: App, caller: Caller, name: DiskName) -> Response:
 async def delete_disk(app: App, caller: Caller, name: DiskName) -> Response:
     """Delete a disk. For 30 days it can be restored."""
     disk, operation = await app.disks.delete(caller, name)
-    until = f"{disk.delete_date:%Y-%m-%d}" if disk.delete_date else ""
-    message = f'Disk "{name}" is deleted. Until {until} it can be restored.'
-    return json_response(views.action(operation, name, message))
+    answer = fact("disk_deleted", name=name, until=disk.delete_date)
+    return json_response(views.action(operation, name, answer))
 
 
 @router.post("/{name}/restore", response_model=DiskActionResponse, responses=problems(400, 404, 409, 410))
@@ -73,7 +74,7 @@ async def restore_disk(
 ) -> Response:
     """Have a deleted disk back; of several of that name, the one that was deleted last."""
     disk, operation = await app.disks.restore(caller, name, (body.new_name if body else None) or "")
-    return json_response(views.action(operation, disk.name, f'Disk "{disk.name}" is back.'))
+    return json_response(views.action(operation, disk.name, fact("disk_back", name=disk.name)))
 
 
 @router.post("/{name}/rename", response_model=RenamedDisk, responses=problems(400, 404, 409, 410))
@@ -81,11 +82,11 @@ async def rename_disk(app: App, caller: Caller, name: DiskName, body: RenameDisk
     """Call a disk something else."""
     renamed = await app.disks.rename(caller, name, body.new_name)
     answer = RenamedDisk(
-        message=f'Disk "{name}" is now "{renamed.disk.name}".',
+        message=say(fact("disk_renamed", name=name, new_name=renamed.disk.name)),
         old_name=name,
         new_name=renamed.disk.name,
         snapshots_updated=renamed.snapshots_updated,
-        errors=None if renamed.is_done else ["The tags of volume and snapshots are still being written."],
+        errors=None if renamed.is_done else [say(fact("disk_tags_pending"))],
     )
     return json_response(answer)
 
@@ -93,15 +94,16 @@ async def rename_disk(app: App, caller: Caller, name: DiskName, body: RenameDisk
 @router.post("/{name}/clone", response_model=DiskActionResponse, responses=problems(400, 404, 409, 410))
 async def clone_disk(app: App, caller: Caller, name: DiskName, body: CloneDiskRequest) -> Response:
     """Copy a disk; one that is in use is copied as it was when it was last given back."""
-    operation, message = await app.disks.clone(caller, name, body.new_name)
-    return json_response(views.action(operation, body.new_name, message))
+    operation, answer = await app.disks.clone(caller, name, body.new_name)
+    return json_response(views.action(operation, body.new_name, answer))
 
 
 @router.post("/{name}/grow", response_model=DiskActionResponse, responses=problems(400, 404, 409, 410))
 async def grow_disk(app: App, caller: Caller, name: DiskName, body: GrowDiskRequest) -> Response:
     """Make a disk bigger."""
     _, operation = await app.disks.grow(caller, name, body.size_gb)
-    return json_response(views.action(operation, name, f'Disk "{name}" is growing to {body.size_gb} GB.'))
+    answer = fact("disk_growing", name=name, size=body.size_gb)
+    return json_response(views.action(operation, name, answer))
 
 
 @router.get("/{name}/content", response_model=DiskContent, responses=problems(404))
@@ -111,7 +113,7 @@ async def read_content(app: App, caller: Caller, name: DiskName) -> Response:
     answer = DiskContent(
         disk_name=name,
         content=content.text,
-        message=None if content.text else content.message,
+        message=None if content.text else say(content.remark),
         snapshot_date=content.taken.started_at if content.taken else None,
     )
     return json_response(answer)

@@ -11,6 +11,7 @@ from gpudev.api.problems import OF_EVERY_ROUTE
 from gpudev.app.application import Application
 from gpudev.domain.errors import StoreUnavailable
 from gpudev.domain.readiness import ReadyStatus
+from gpudev.texts.sentences import say
 from gpudev.wire.cluster import Health
 
 router = APIRouter(tags=["health"], responses=OF_EVERY_ROUTE)
@@ -44,7 +45,7 @@ async def ready(app: App) -> Response:
         database="connected",
         queue="connected",
         timestamp=app.clock.now(),
-        controller=found.controller,
+        controller=say(found.controller),
         disk=found.disk,
         failing=list(found.failing),
     )

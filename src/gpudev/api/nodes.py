@@ -12,6 +12,7 @@ from gpudev.api.encoding import json_response
 from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.domain.reservation import Reservation
 from gpudev.ports.nodes import StoredNode
+from gpudev.texts.sentences import say
 from gpudev.wire.nodes import DrainRequest, NodeChanged, NodeDetail, NodeList, NodeReservation
 from gpudev.wire.text import Lookup
 
@@ -31,15 +32,15 @@ async def list_nodes(app: App, caller: Caller) -> Response:
 @router.post("/nodes/{name}/drain", response_model=NodeChanged, responses=problems(400, 404))
 async def drain_node(app: App, caller: Caller, name: NodeName, body: DrainRequest) -> Response:
     """Take a node out of service: nothing new is placed there, and owners of what runs there are told."""
-    node, message = await app.drain_nodes.drain(caller, name, body.reason)
-    return json_response(NodeChanged(node=_detail(node), message=message))
+    node, answer = await app.drain_nodes.drain(caller, name, body.reason)
+    return json_response(NodeChanged(node=_detail(node), message=say(answer)))
 
 
 @router.post("/nodes/{name}/undrain", response_model=NodeChanged, responses=problems(404))
 async def undrain_node(app: App, caller: Caller, name: NodeName) -> Response:
     """Put a drained node back into service."""
-    node, message = await app.drain_nodes.undrain(caller, name)
-    return json_response(NodeChanged(node=_detail(node), message=message))
+    node, answer = await app.drain_nodes.undrain(caller, name)
+    return json_response(NodeChanged(node=_detail(node), message=say(answer)))
 
 
 def _detail(node: StoredNode) -> NodeDetail:

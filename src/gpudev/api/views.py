@@ -15,7 +15,7 @@ from gpudev.domain.server import Member, SshAddress
 from gpudev.ports.store import StoredAvailability, StoredEvent, StoredOperation
 from gpudev.ports.users import User
 from gpudev.texts.fact import reason_fact
-from gpudev.texts.sentences import advise
+from gpudev.texts.sentences import advise, say
 from gpudev.texts.vocabulary import QUEUE_MOVE, WAITING, Status
 from gpudev.wire.cluster import QueueEntry, QuotaStatus, TypeAvailability
 from gpudev.wire.jobs import JobEvent, OperationDetail
@@ -137,7 +137,7 @@ def operation_detail(operation: StoredOperation) -> OperationDetail:
         operation_id=operation.operation_id,
         action=operation.kind,
         status=operation.status,
-        error=operation.error or None,
+        error=say(operation.error) if operation.error else None,
         started_at=operation.requested_at,
         finished_at=operation.finished_at,
     )

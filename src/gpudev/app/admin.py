@@ -23,6 +23,7 @@ from gpudev.domain.audit import (
 from gpudev.domain.errors import Conflict, NotAllowed, NotFound
 from gpudev.ports.audit import AuditLog, AuditQuery
 from gpudev.ports.users import User, Users, UserSummary
+from gpudev.texts.fact import fact
 
 _SEALS_AT_ONCE = 100
 
@@ -110,9 +111,9 @@ async def verify(audit: AuditLog, anchor: Anchor | None) -> Verification:
 
 def _check_anchor(anchor: Anchor, seal: Seal | None) -> tuple[Finding, ...]:
     if seal is None:
-        message = f"Seal {anchor.number} is missing: the log was cut off, or made anew."
-        return (Finding(FindingKind.MISSING, message, seal_number=anchor.number),)
+        missing = fact("audit_anchor_missing", seal=anchor.number)
+        return (Finding(FindingKind.MISSING, missing, seal_number=anchor.number),)
     if seal.hash != anchor.hash:
-        message = f"Seal {anchor.number} has another hash than the one noted: the chain was made anew."
-        return (Finding(FindingKind.BROKEN_CHAIN, message, seal_number=anchor.number),)
+        changed = fact("audit_anchor_changed", seal=anchor.number)
+        return (Finding(FindingKind.BROKEN_CHAIN, changed, seal_number=anchor.number),)
     return ()

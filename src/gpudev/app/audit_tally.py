@@ -21,6 +21,8 @@ from gpudev.domain.errors import StoreUnavailable
 from gpudev.ports.audit import AuditLog
 from gpudev.ports.clock import Clock
 from gpudev.ports.health import Health
+from gpudev.texts.fact import fact
+from gpudev.texts.sentences import say
 
 WINDOW = timedelta(minutes=1)
 SINGLY = 10
@@ -114,6 +116,5 @@ class AuditTally:
 def _summary_of(kind: _Kind) -> AuditEntry | None:
     if kind.last is None:
         return None
-    times = "once more" if kind.counted == 1 else f"{kind.counted} times more"
-    words = f"And {times} within a minute, this the last. {kind.last.detail}"
-    return replace(kind.last, detail=words.rstrip())
+    words = say(fact("audit_repeated", count=kind.counted, detail=kind.last.detail))
+    return replace(kind.last, detail=words)

@@ -22,6 +22,7 @@ from gpudev.domain.plans.disk_actions import RecordDisk
 from gpudev.ports.clock import Clock
 from gpudev.ports.disks import Disks, StoredDiskOperation, StoredSnapshot
 from gpudev.ports.listings import Listings
+from gpudev.texts.fact import Fact, fact
 from gpudev.texts.vocabulary import DiskEventKind, DiskOperationKind, DiskState, OperationStatus
 
 _TRIES = 5
@@ -33,7 +34,8 @@ class Content:
     """The file listing of a disk's newest snapshot, as far as there is one."""
 
     text: str
-    message: str
+    remark: Fact
+    """What it is of, or why there is none."""
     taken: StoredSnapshot | None = None
 
 
@@ -117,7 +119,7 @@ class OwnDisks:
             if disk.state is not DiskState.SOFT_DELETED:
                 raise Gone("disk_purged", name=name, code="disk_purged")
             after = rules.restore(disk, rules.check_disk_name(new_name or name))
-            event = DiskEvent(DiskEventKind.RESTORED, f'Restored as "{after.name}".', now)
+            event = DiskEvent(DiskEventKind.RESTORED, fact("disk_restored", name=after.name), now)
             try:
                 return await self.disks.request(
                     RecordDisk(disk, after, now, event), operation, (entry,)
@@ -126,7 +128,7 @@ class OwnDisks:
                 continue
         raise _moving(name)
 
-    async def clone(self, caller: Caller, name: str, new_name: str) -> tuple[DiskOperation, str]:
+    async def clone(self, caller: Caller, name: str, new_name: str) -> tuple[DiskOperation, Fact]:
         """A copy of the disk as it is; of one that is in use, as it was when it was last given back."""
         rules.check_disk_name(new_name)
         operation = self._operation(DiskOperationKind.CLONE)
@@ -134,12 +136,12 @@ class OwnDisks:
         for _ in range(_TRIES):
             source = await self._get_present(caller, name)
             snapshots = await self.disks.list_snapshots(source.id)
-            copy, change, message = _plan_clone(source, snapshots, new_name, self.clock)
+            copy, change, answer = _plan_clone(source, snapshots, new_name, self.clock)
             try:
                 await self.disks.clone(copy, change, operation, (entry,))
             except Stale:
                 continue
-            return operation, message
+            return operation, answer
         raise _moving(name)
 
     async def list_snapshots(self, caller: Caller, name: str) -> tuple[StoredSnapshot, ...]:
@@ -150,18 +152,21 @@ class OwnDisks:
         snapshots = await self.disks.list_snapshots(disk.id)
         found = await self.disks.find_content(disk.id)
         if found is None or not snapshots:
-            return Content("", f'Disk "{disk.name}" has no snapshot yet; one is made when it is given back.')
+            return Content("", fact("disk_without_snapshot", name=disk.name))
         taken = snapshots[0]
         if found.address and self.listings is not None:
             return Content(await self.listings.read(found.address), _describe(taken), taken)
         if found.text is None:
-            return Content("", f"There is no file listing of snapshot {taken.snapshot_id}.", taken)
+            return Content("", fact("snapshot_without_listing", snapshot=taken.snapshot_id), taken)
         return Content(found.text, _describe(taken), taken)
 
-    async def list_problems(self) -> list[str]:
+    async def list_problems(self) -> list[Fact]:
         """Of everybody's disks: those that cannot go on."""
         stuck = await self.disks.list_stuck()
-        return [f'Disk "{disk.name}" of {disk.username}: {disk.problem}' for disk in stuck]
+        return [
+            fact("disk_problem", name=disk.name, username=disk.username, problem=disk.problem)
+            for disk in stuck
+        ]
 
     async def get_operation(self, caller: Caller, text: str) -> StoredDiskOperation:
         try:
@@ -183,7 +188,9 @@ class OwnDisks:
             before = await self._get_present(caller, name)
             check_free(before)
             event = DiskEvent(
-                _EVENTS[operation.kind], f"Requested by {caller.username}.", operation.requested_at
+                _EVENTS[operation.kind],
+                fact("disk_change_requested", username=caller.username),
+                operation.requested_at,
             )
             record = RecordDisk(before, decide(before), operation.requested_at, event)
             try:
@@ -246,13 +253,13 @@ def _moving(name: str) -> Conflict:
     return Conflict("disk_is_changing", name=name, code="disk_in_use")
 
 
-def _describe(taken: StoredSnapshot) -> str:
-    return f"As of {taken.started_at:%Y-%m-%d %H:%M} UTC, snapshot {taken.snapshot_id}."
+def _describe(taken: StoredSnapshot) -> Fact:
+    return fact("disk_listing", at=taken.started_at, snapshot=taken.snapshot_id)
 
 
 def _plan_clone(
     source: Disk, snapshots: tuple[StoredSnapshot, ...], new_name: str, clock: Clock
-) -> tuple[Disk, RecordDisk | None, str]:
+) -> tuple[Disk, RecordDisk | None, Fact]:
     """The copy, the source's own move if it needs a fresh snapshot, and what the owner is told."""
     now = clock.now()
     copy = Disk(
@@ -270,13 +277,12 @@ def _plan_clone(
     if is_free and source.is_dirty and not source.problem:
         number = source.snapshot_number + 1
         after = rules.move(source, DiskState.SNAPSHOTTING, snapshot_number=number)
-        event = DiskEvent(DiskEventKind.SNAPSHOT, f'A snapshot for the copy "{new_name}" begins.', now)
-        return copy, RecordDisk(source, after, now, event), f'Disk "{source.name}" is being copied.'
+        event = DiskEvent(DiskEventKind.SNAPSHOT, fact("disk_copy_begun", name=new_name), now)
+        return copy, RecordDisk(source, after, now, event), fact("disk_copying", name=source.name)
     if newest is not None:
-        when = f"{newest.started_at:%Y-%m-%d %H:%M} UTC"
         copied = replace(copy, source_snapshot_id=newest.snapshot_id)
-        return copied, None, f'Disk "{source.name}" is being copied as it was at {when}.'
+        return copied, None, fact("disk_copying_snapshot", name=source.name, at=newest.started_at)
     if is_free and not source.problem:
         # Nobody has ever written to it: a copy of nothing.
-        return replace(copy, source_disk_id=None), None, f'Disk "{source.name}" is empty, and so is its copy.'
+        return replace(copy, source_disk_id=None), None, fact("disk_copying_nothing", name=source.name)
     raise Conflict("disk_in_use_without_snapshot", name=source.name, code="disk_in_use")

@@ -11,6 +11,7 @@ from gpudev.domain.errors import NotFound
 from gpudev.ports.audit import AuditLog
 from gpudev.ports.clock import Clock
 from gpudev.ports.nodes import Nodes, StoredNode
+from gpudev.texts.fact import Fact, fact
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +26,8 @@ class DrainNodes:
         await self.audit.write(caller.entry(AuditAction.LIST_NODES))
         return await self.nodes.list_all()
 
-    async def drain(self, caller: Caller, name: str, reason: str) -> tuple[StoredNode, str]:
-        """The node as it is afterwards, and in words what that means."""
+    async def drain(self, caller: Caller, name: str, reason: str) -> tuple[StoredNode, Fact]:
+        """The node as it is afterwards, and what that means."""
         why = read_reason(reason)
         found = await self._get(name)
         entry = caller.entry(AuditAction.DRAIN_NODE, found.name, detail=why)
@@ -34,14 +35,14 @@ class DrainNodes:
         drained = await self._get(name)
         return drained, _tell_of_drain(drained)
 
-    async def undrain(self, caller: Caller, name: str) -> tuple[StoredNode, str]:
+    async def undrain(self, caller: Caller, name: str) -> tuple[StoredNode, Fact]:
         found = await self._get(name)
         entry = caller.entry(AuditAction.UNDRAIN_NODE, found.name)
         was_drained = await self.nodes.undrain(found.name, found.gpu_type, entry)
         if not was_drained:
-            return found, f"Node {found.name} was not drained."
+            return found, fact("node_not_drained", node=found.name)
         if not found.is_present:
-            return found, f"Node {found.name} is not drained any more, and not part of the cluster."
+            return found, fact("node_undrained_and_gone", node=found.name)
         return await self._get(name), _tell_of_return(found)
 
     async def _get(self, name: str) -> StoredNode:
@@ -56,20 +57,15 @@ class DrainNodes:
         return found
 
 
-def _tell_of_drain(node: StoredNode) -> str:
+def _tell_of_drain(node: StoredNode) -> Fact:
     if not node.holders:
-        return f"Node {node.name} is drained: nothing runs there, and nothing is placed there."
-    count = len(node.holders)
-    runs = "1 reservation is" if count == 1 else f"{count} reservations are"
+        return fact("node_drained", node=node.name)
     ends = [holder.state.expires_at for holder in node.holders if holder.state.expires_at is not None]
-    until = f", until {max(ends):%Y-%m-%d %H:%M} UTC at the latest" if len(ends) == count else ""
-    told = "its owner is told" if count == 1 else "their owners are told"
-    return (
-        f"Node {node.name} is being drained: nothing new is placed there. {runs} still there{until}; {told}."
-    )
+    until = max(ends) if len(ends) == len(node.holders) else None
+    return fact("node_draining", node=node.name, count=len(node.holders), until=until)
 
 
-def _tell_of_return(node: StoredNode) -> str:
+def _tell_of_return(node: StoredNode) -> Fact:
     if node.is_schedulable:
-        return f"Node {node.name} is in service again."
-    return f"Node {node.name} is not drained any more; the cluster itself still places nothing there."
+        return fact("node_undrained", node=node.name)
+    return fact("node_undrained_and_closed", node=node.name)

@@ -12,13 +12,15 @@ from gpudev.domain.audit import AuditAction
 from gpudev.domain.drain import check_stays
 from gpudev.domain.errors import NotFound
 from gpudev.domain.expiry import TimePolicy
-from gpudev.domain.extension import extend, extension_of, find_allowance, in_words
+from gpudev.domain.extension import extend, extension_of, find_allowance
 from gpudev.domain.names import OperationId
 from gpudev.domain.operations import Terms
 from gpudev.domain.reservation import Reservation
 from gpudev.ports.clock import Clock
 from gpudev.ports.nodes import Nodes
 from gpudev.ports.store import Operations
+from gpudev.texts.fact import Fact, fact
+from gpudev.texts.sentences import say
 from gpudev.texts.vocabulary import OperationKind, Status
 
 LOOK_FIRST = timedelta(seconds=3)
@@ -38,7 +40,7 @@ class Extension:
     """An extension that was accepted, and what it comes to if nothing else does before it."""
 
     operation_id: OperationId
-    message: str
+    answer: Fact
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +59,7 @@ class Extend:
         length = extension_of(asked.hours)
         operation_id = _choose_id(caller, reservation, asked)
         if await self._is_known(operation_id):
-            return Extension(operation_id, f"Reservation {reservation.id8} was asked to be extended before.")
+            return Extension(operation_id, fact("extension_known", reservation=reservation.id))
         stays_until = await self._find_stay(reservation)
         after = extend(reservation, length, self.policy, stays_until)
         check_stays(reservation, await self.nodes.list_drains())
@@ -65,7 +67,7 @@ class Extend:
         entry = caller.entry(
             AuditAction.EXTEND,
             reservation.id,
-            detail=f"Of {reservation.spec.username}, by {in_words(length)}.",
+            detail=say(fact("audit_extension", username=reservation.spec.username, length=length)),
         )
         terms = Terms(length, now + LOOK_FIRST if asked.looks_first else None)
         await self.operations.request(
@@ -86,11 +88,8 @@ class Extend:
         return True
 
 
-def _tell(after: Reservation, end: datetime | None, left: timedelta) -> str:
-    return (
-        f"Reservation {after.id8} is being extended until {end:%Y-%m-%d %H:%M:%S} UTC. "
-        f"After that it can be extended by {in_words(left)} more."
-    )
+def _tell(after: Reservation, end: datetime | None, left: timedelta) -> Fact:
+    return fact("extension_requested", reservation=after.id, end=end, left=left)
 
 
 def _choose_id(caller: Caller, reservation: Reservation, asked: ExtensionRequest) -> OperationId:

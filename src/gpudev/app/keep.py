@@ -14,6 +14,8 @@ from gpudev.domain.operations import Terms
 from gpudev.domain.reservation import Reservation
 from gpudev.ports.clock import Clock
 from gpudev.ports.store import Operations
+from gpudev.texts.fact import fact
+from gpudev.texts.sentences import say
 from gpudev.texts.vocabulary import OperationKind, Status
 
 LONGEST = timedelta(hours=48)
@@ -35,7 +37,7 @@ class Keep:
             status = reservation.state.status
             raise Conflict("not_active_to_keep", reservation=reservation.id, status=status, code="not_active")
         operation_id = OperationId(str(uuid.uuid4()))
-        detail = f"Of {reservation.spec.username}, for {hours:g} hours. {reason}"
+        detail = say(fact("audit_keep", username=reservation.spec.username, hours=hours, reason=reason))
         entry = caller.entry(AuditAction.KEEP, reservation.id, detail=detail)
         terms = Terms(timedelta(hours=hours), reason=reason)
         await self.operations.request(

@@ -26,6 +26,8 @@ from gpudev.domain.errors import NotAllowed, ProofNeeded, TooManyRequests, Unaut
 from gpudev.domain.limits import NO_WAIT, find_wait
 from gpudev.ports.api_keys import LoginFailures
 from gpudev.ports.clock import Clock
+from gpudev.texts.fact import fact
+from gpudev.texts.sentences import say
 
 SUSPECTS_AT_ONCE = 4
 """Logins of addresses over the limit that are verified at once, in each process, where that takes a while."""
@@ -57,7 +59,7 @@ class LoginGuard:
             raise
         except (Unauthenticated, NotAllowed) as error:
             if wait := await self._count(origin_of(origin.address)):
-                self._tally.note(_failed(origin, "Failed too often."))
+                self._tally.note(_failed(origin, say(fact("audit_login_failed_often"))))
                 raise _too_many(wait) from error
             await self._tally.write(_failed(origin, error.message))
             raise

@@ -18,6 +18,8 @@ from gpudev.domain.volume import ObservedSnapshot
 from gpudev.ports.clock import Clock
 from gpudev.ports.ledger import DiskLedger, StoredReconciliation
 from gpudev.ports.volumes import VolumeListings
+from gpudev.texts.fact import Fact, fact
+from gpudev.texts.sentences import say
 
 _log = structlog.get_logger(__name__)
 
@@ -39,7 +41,9 @@ class ReconcileDisks:
             try:
                 plan = await self.check()
             except Unavailable as error:
-                return await self._finish(Statistics(errors=1), (f"Nothing was changed: {error.message}",))
+                return await self._finish(
+                    Statistics(errors=1), (fact("nothing_reconciled", cause=error.fact),)
+                )
             return await self._carry_out(plan)
 
     async def check(self) -> ReconciliationPlan:
@@ -62,15 +66,15 @@ class ReconcileDisks:
                 is_done = await self.ledger.apply(change, self.clock.now())
             except Conflict as conflict:
                 counted = replace(counted, errors=counted.errors + 1)
-                remarks.append(f"{conflict.message} {conflict.hint}".strip())
+                remarks.append(fact("disk_not_reconciled", cause=conflict.fact))
             else:
                 counted = _count(counted, change) if is_done else counted
         return await self._finish(counted, tuple(remarks))
 
-    async def _finish(self, counted: Statistics, remarks: tuple[str, ...]) -> StoredReconciliation:
+    async def _finish(self, counted: Statistics, remarks: tuple[Fact, ...]) -> StoredReconciliation:
         done = StoredReconciliation(self.clock.now(), self.name, counted, remarks)
         for remark in remarks:
-            _log.warning("disk_reconciliation_remark", remark=remark)
+            _log.warning("disk_reconciliation_remark", remark=say(remark))
         _log.info("disk_reconciliation", **asdict(counted))
         await self.ledger.save(done)
         return done

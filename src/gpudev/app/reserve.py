@@ -37,6 +37,8 @@ from gpudev.domain.reservation import Event, Reservation, Settings, Spec, State
 from gpudev.ports.clock import Clock
 from gpudev.ports.store import HomeWish, Reservations
 from gpudev.ports.users import User
+from gpudev.texts.fact import fact
+from gpudev.texts.sentences import say
 from gpudev.texts.vocabulary import EventKind
 
 IDEMPOTENCY_KEY_LIFE = timedelta(hours=24)
@@ -200,10 +202,15 @@ class Reserve:
 
 
 def _describe(wish: Wish) -> str:
-    gpus = f"{wish.gpu_count} {wish.gpu_type} GPU{'' if wish.gpu_count == 1 else 's'}"
-    where = f" on {wish.node_count} nodes" if wish.node_count > 1 else ""
-    when = f" for {wish.start_at:%Y-%m-%d %H:%M} UTC" if wish.start_at else ""
-    return f"Asked for {gpus}{where}{when}."
+    """For the audit log."""
+    asked = fact(
+        "audit_request",
+        gpu_count=wish.gpu_count,
+        gpu_type=wish.gpu_type,
+        node_count=wish.node_count,
+        start_at=wish.start_at,
+    )
+    return say(asked)
 
 
 def _with_keys(draft: Reservation, let_in: LetIn, remarks: tuple[str, ...]) -> Reservation:

@@ -10,6 +10,7 @@ from gpudev.bootstrap.disks import can_mount, read_volumes
 from gpudev.bootstrap.foundation import Stores, SystemClock
 from gpudev.ports.volumes import VolumeListings
 from gpudev.settings import Settings
+from gpudev.texts.sentences import say
 
 
 def make_reconciliation(settings: Settings, stores: Stores, volumes: VolumeListings) -> ReconcileDisks:
@@ -29,4 +30,4 @@ async def reconcile_once(settings: Settings, stores: Stores) -> str:
     done = await make_reconciliation(settings, stores, read_volumes(settings, SystemClock()))()
     if done is None:
         return json.dumps({"skipped": "another reconciliation is under way"})
-    return json.dumps({**asdict(done.statistics), "remarks": list(done.remarks)})
+    return json.dumps({**asdict(done.statistics), "remarks": [say(remark) for remark in done.remarks]})

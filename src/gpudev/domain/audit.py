@@ -18,6 +18,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 
+from gpudev.texts.fact import Fact, fact
+from gpudev.texts.sentences import say
+
 GENESIS = bytes(32)
 """What the first seal names as the hash before it."""
 
@@ -140,9 +143,14 @@ class Finding:
     """Something that is not as it was sealed."""
 
     kind: FindingKind
-    message: str
+    fact: Fact
     entry_id: int | None = None
     seal_number: int | None = None
+
+    @property
+    def message(self) -> str:
+        """The words for logs and tests, with times in UTC."""
+        return say(self.fact)
 
 
 def tidy(text: str) -> str:
@@ -190,8 +198,13 @@ def find_added(unsealed: Iterable[AuditRecord], last: Seal | None) -> tuple[Find
     return tuple(
         Finding(
             FindingKind.ADDED,
-            f"Entry {record.entry_id} was added later: it says {_moment(record.at)}, "
-            f"and seal {last.number}, made at {_moment(last.known_until)}, came without it.",
+            fact(
+                "audit_entry_added",
+                entry=record.entry_id,
+                at=_moment(record.at),
+                seal=last.number,
+                sealed_at=_moment(last.known_until),
+            ),
             entry_id=record.entry_id,
         )
         for record in unsealed
@@ -202,18 +215,20 @@ def find_added(unsealed: Iterable[AuditRecord], last: Seal | None) -> tuple[Find
 def _check_place(seal: Seal, previous: Seal | None) -> Iterator[Finding]:
     expected = previous.number + 1 if previous else 1
     if seal.number != expected:
-        yield Finding(
-            FindingKind.MISSING,
-            f"Seals {expected} to {seal.number - 1} are missing."
-            if seal.number - 1 > expected
-            else f"Seal {expected} is missing.",
-            seal_number=expected,
+        last = seal.number - 1
+        missing = (
+            fact("audit_seals_missing", first=expected, last=last)
+            if last > expected
+            else fact("audit_seal_missing", seal=expected)
         )
+        yield Finding(FindingKind.MISSING, missing, seal_number=expected)
     elif seal.previous_hash != (previous.hash if previous else GENESIS):
-        before = f"seal {previous.number}" if previous else "the beginning of the log"
-        yield Finding(
-            FindingKind.BROKEN_CHAIN, f"Seal {seal.number} does not follow {before}.", seal_number=seal.number
+        broken = (
+            fact("audit_chain_broken", seal=seal.number, previous=previous.number)
+            if previous
+            else fact("audit_chain_broken_at_start", seal=seal.number)
         )
+        yield Finding(FindingKind.BROKEN_CHAIN, broken, seal_number=seal.number)
 
 
 def _check_hash(seal: Seal, sealed: Sequence[SealedEntry]) -> Iterator[Finding]:
@@ -221,8 +236,14 @@ def _check_hash(seal: Seal, sealed: Sequence[SealedEntry]) -> Iterator[Finding]:
     if _hashed(seal, digests).hash != seal.hash or len(digests) != seal.entries:
         yield Finding(
             FindingKind.BROKEN_SEAL,
-            f"Seal {seal.number}, over entries {seal.first_id} to {seal.last_id}, was changed: it was made "
-            f"over {seal.entries} entries, and {len(digests)} are under it.",
+            fact(
+                "audit_seal_changed",
+                seal=seal.number,
+                first=seal.first_id,
+                last=seal.last_id,
+                entries=seal.entries,
+                found=len(digests),
+            ),
             seal_number=seal.number,
         )
 
@@ -230,12 +251,12 @@ def _check_hash(seal: Seal, sealed: Sequence[SealedEntry]) -> Iterator[Finding]:
 def _check_entries(seal: Seal, sealed: Sequence[SealedEntry]) -> Iterator[Finding]:
     for entry in sealed:
         if entry.record is None:
-            kind, words = FindingKind.MISSING, "is missing"
+            kind, found = FindingKind.MISSING, fact("audit_entry_missing", entry=entry.entry_id)
         elif digest_of(entry.record) != entry.digest:
-            kind, words = FindingKind.CHANGED, "was changed after it was sealed"
+            kind, found = FindingKind.CHANGED, fact("audit_entry_changed", entry=entry.entry_id)
         else:
             continue
-        yield Finding(kind, f"Entry {entry.entry_id} {words}.", entry.entry_id, seal.number)
+        yield Finding(kind, found, entry.entry_id, seal.number)
 
 
 def _hashed(seal: Seal, digests: dict[int, bytes]) -> Seal:

@@ -15,6 +15,8 @@ from typing import NewType
 
 from gpudev.domain.errors import IllegalMove, Invalid
 from gpudev.domain.names import OperationId, ReservationId, UserId
+from gpudev.texts.fact import Fact
+from gpudev.texts.sentences import say
 from gpudev.texts.vocabulary import DiskEventKind, DiskOperationKind, DiskState
 
 DiskId = NewType("DiskId", str)
@@ -72,8 +74,13 @@ class DiskOperation:
 @dataclass(frozen=True, slots=True)
 class DiskEvent:
     kind: DiskEventKind
-    message: str
+    fact: Fact
     at: datetime
+
+    @property
+    def message(self) -> str:
+        """The words for logs and tests, with times in UTC."""
+        return say(self.fact)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +113,12 @@ class Disk:
     """When its last reservation was found to be over."""
     deleted_at: datetime | None = None
     delete_date: datetime | None = None
-    problem: str = ""
-    """What keeps it from going on, with what an operator should do; empty when nothing does."""
+    problem: Fact | None = None
+    """What keeps it from going on, with what an operator should do."""
     is_attached: bool = False
     """By the last reconciliation, to whatever."""
     operation_id: OperationId | None = None
     operation_status: str = ""
-    operation_error: str = ""
     named_by: ReservationId | None = None
     """The live reservation that asked for it, whether it has it yet or not. Not a column: looked up."""
     version: int = 1
@@ -145,7 +151,7 @@ def move(disk: Disk, state: DiskState, **changes: object) -> Disk:
     """The disk in another state; a move that succeeds also ends the problem that kept it back."""
     if not is_legal(disk.state, state):
         raise IllegalMove("disk_cannot_become", name=disk.name, before=disk.state, after=state)
-    return replace(disk, **{"state": state, "problem": "", **changes})  # type: ignore[arg-type]  # by name
+    return replace(disk, **{"state": state, "problem": None, **changes})  # type: ignore[arg-type]  # by name
 
 
 def check_disk_name(name: str) -> str:

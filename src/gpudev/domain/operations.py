@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from gpudev.domain.names import OperationId
+from gpudev.texts.fact import Fact
 from gpudev.texts.vocabulary import OperationKind, OperationStatus
 
 
@@ -42,4 +43,4 @@ class Operation:
 class OperationOutcome:
     operation_id: OperationId
     status: OperationStatus
-    error: str = ""
+    error: Fact | None = None

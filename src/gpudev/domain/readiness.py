@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 
+from gpudev.texts.fact import Fact, fact
+
 BEAT_EVERY = timedelta(seconds=5)
 SILENT_AFTER = timedelta(seconds=30)
 """A controller that has not said for so long that it works is taken to have stopped."""
@@ -35,7 +37,7 @@ class ControllerBeat:
 @dataclass(frozen=True, slots=True)
 class Readiness:
     status: ReadyStatus
-    controller: str
+    controller: Fact
     failing: tuple[str, ...]
     disk: str | None = None
     """None where the disk is not ours to look at."""
@@ -54,10 +56,12 @@ def judge_readiness(
     else:
         status = ReadyStatus.DEGRADED
     disk = None if is_disk_full is None else "full" if is_disk_full else "ok"
-    return Readiness(status, "running" if alive else _describe_silence(beats), all_failing, disk)
+    return Readiness(
+        status, fact("controller_runs") if alive else _describe_silence(beats), all_failing, disk
+    )
 
 
-def _describe_silence(beats: Collection[ControllerBeat]) -> str:
+def _describe_silence(beats: Collection[ControllerBeat]) -> Fact:
     if not beats:
-        return "never seen"
-    return f"not heard of for {min(beat.age for beat in beats).total_seconds():.0f} seconds"
+        return fact("controller_never_seen")
+    return fact("controller_silent", seconds=min(beat.age for beat in beats))

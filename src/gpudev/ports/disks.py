@@ -16,6 +16,7 @@ from gpudev.domain.names import OperationId, UserId
 from gpudev.domain.plans.disk_actions import RecordDisk
 from gpudev.domain.volume import FileListing
 from gpudev.ports.turns import Lease
+from gpudev.texts.fact import Fact
 from gpudev.texts.vocabulary import DiskOperationKind, OperationStatus
 
 
@@ -56,7 +57,7 @@ class StoredDiskOperation:
     disk_name: str
     kind: DiskOperationKind
     status: OperationStatus
-    error: str
+    error: Fact | None
     requested_at: datetime
     finished_at: datetime | None
     is_deleted: bool

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Protocol
 
 from gpudev.domain.plans.reconciliation import Change, LedgerRow, Statistics
+from gpudev.texts.fact import Fact
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +16,7 @@ class StoredReconciliation:
     at: datetime
     reconciled_by: str
     statistics: Statistics
-    remarks: tuple[str, ...]
+    remarks: tuple[Fact, ...]
 
 
 class DiskLedger(Protocol):

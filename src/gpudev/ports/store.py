@@ -27,6 +27,7 @@ from gpudev.domain.reservation import Event, Reservation
 from gpudev.domain.scaling import TypeCapacity
 from gpudev.ports.turns import Lease
 from gpudev.ports.users import ShownKey, User
+from gpudev.texts.fact import Fact
 from gpudev.texts.vocabulary import OperationKind, OperationStatus, Status
 
 
@@ -45,7 +46,7 @@ class StoredOperation:
     reservation_id: ReservationId
     kind: OperationKind
     status: OperationStatus
-    error: str
+    error: Fact | None
     requested_at: datetime
     finished_at: datetime | None
 

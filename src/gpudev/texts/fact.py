@@ -40,6 +40,11 @@ def parse_fact(found: Mapping[str, Json]) -> Fact:
     return Fact(str(key), data if isinstance(data, dict) else {})
 
 
+def find_fact(found: Mapping[str, Json] | None) -> Fact | None:
+    """The same where there may be none."""
+    return None if found is None else parse_fact(found)
+
+
 def _as_json(value: Value) -> Json:
     if isinstance(value, Fact):
         return value.as_json()

@@ -20,7 +20,10 @@ def advise(fact: Fact, zone: tzinfo = UTC) -> str:
 
 
 def _values_of(fact: Fact, zone: tzinfo) -> Values:
-    return Values(fact.data, zone, lambda inner: say(inner, zone))
+    def write(inner: Fact, is_hint: bool) -> str:  # noqa: FBT001 - not called by name
+        return advise(inner, zone) if is_hint else say(inner, zone)
+
+    return Values(fact.data, zone, write)
 
 
 def _text_of(fact: Fact) -> Text:

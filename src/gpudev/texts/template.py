@@ -7,11 +7,14 @@ A template is a `str.format` text, or for the few sentences that need a decision
     {end:second}         2030-01-07 14:00:05 UTC
     {end:clock}          14:00 UTC
     {start:instant}      2030-01-07T14:00Z, as commands take it, in any zone of the reader
+    {end:date}           2030-01-07
     {length:duration}    1 hour 30 minutes
     {length:hours}       1.5, rounded down
     {nodes:count node}   1 node, 2 nodes
     {counts:or}          1, 2 or 4
+    {gpus:plural}        an s unless there is one
     {id:short}           the first 8 characters of an id
+    {cause:hint}         the hint of a fact
 """
 
 from __future__ import annotations
@@ -26,16 +29,22 @@ from typing import Any
 from gpudev.texts.fact import Fact, Json, parse_fact
 
 _SHORT = 8
-_TIMES = {"time": "%Y-%m-%d %H:%M %Z", "second": "%Y-%m-%d %H:%M:%S %Z", "clock": "%H:%M %Z"}
+_TIMES = {
+    "time": "%Y-%m-%d %H:%M %Z",
+    "second": "%Y-%m-%d %H:%M:%S %Z",
+    "clock": "%H:%M %Z",
+    "date": "%Y-%m-%d",
+}
 
 
 class Values:
     """The data of one fact, and how to write it for one reader."""
 
-    def __init__(self, data: Mapping[str, Json], zone: tzinfo, say: Callable[[Fact], str]) -> None:
+    def __init__(self, data: Mapping[str, Json], zone: tzinfo, write: Callable[[Fact, bool], str]) -> None:
         self._data = data
         self._zone = zone
-        self._say = say
+        self._write = write
+        """The sentence of a fact, or its hint."""
 
     def __getitem__(self, name: str) -> Any:
         return self._data[name]
@@ -66,7 +75,7 @@ class Values:
         if isinstance(value, list):
             return ", ".join(self._show_plain(item, spec) for item in value)
         if isinstance(value, dict):
-            return self._say(parse_fact(value))
+            return self._write(parse_fact(value), spec == "hint")
         return format(value, spec)
 
 
@@ -125,5 +134,6 @@ _FORMS: Mapping[str, Callable[[Any], str]] = {
     "hours": _format_hours,
     "instant": _format_instant,
     "or": format_choices,
+    "plural": lambda count: "" if count == 1 else "s",
     "short": lambda value: str(value)[:_SHORT],
 }

@@ -22,6 +22,7 @@ from gpudev.domain.plans.reconciliation import Statistics
 from gpudev.ports.ledger import StoredReconciliation
 from gpudev.ports.store import HomeWish
 from gpudev.telemetry import DISK_RECONCILIATION
+from gpudev.texts.sentences import say
 from gpudev.texts.vocabulary import DiskOperationKind, DiskState
 from tests.support.disk_world import MovableClock
 from tests.support.ec2 import REGION, ZONES, Ec2, on_calls
@@ -125,7 +126,7 @@ async def test_a_row_only_in_the_database_is_freed_and_kept(ledger: Ledger) -> N
     assert done.statistics == counted(db_records=1, updated=1, orphaned_db_active=1)
     [row] = await ledger.list_rows()
     assert (row["in_use"], row["reservation_id"], row["ebs_volume_id"]) == (False, None, "vol-gone")
-    assert "vol-gone" in done.remarks[0]
+    assert "vol-gone" in say(done.remarks[0])
 
 
 async def test_a_deleted_row_only_in_the_database_is_left(ledger: Ledger) -> None:
@@ -199,7 +200,7 @@ async def test_a_volume_without_its_tags_is_passed_over(ledger: Ledger, missing:
     volume = ledger.add_volume(**{missing.replace("-", "__"): "", missing: ""})
     done = await ledger.reconcile()
     assert done.statistics == counted(aws_volumes=1)
-    assert volume in done.remarks[0]
+    assert volume in say(done.remarks[0])
     assert await ledger.list_rows() == []
 
 

@@ -77,7 +77,7 @@ async def test_a_snapshot_that_is_refused_leaves_the_disk_waiting_with_its_data(
     ec2.fault = lambda _name: None
     await after(world, 2)
     healed = await world.stores.disks.get(disk.id)
-    assert (healed.state, healed.problem) == (DiskState.IN_USE, "")
+    assert (healed.state, healed.problem) == (DiskState.IN_USE, None)
     assert (await world.stores.reservations.get(waiting.id)).state.status is Status.ACTIVE
     assert_all_is_there(world, disk)
 

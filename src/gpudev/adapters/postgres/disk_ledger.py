@@ -20,6 +20,7 @@ from gpudev.domain.errors import Conflict
 from gpudev.domain.plans.reconciliation import Change, ImportDisk, LedgerRow, Statistics, SyncDisk
 from gpudev.domain.volume import ObservedVolume
 from gpudev.ports.ledger import StoredReconciliation
+from gpudev.texts.fact import fact, parse_fact
 
 _SQL = load_queries("disk_ledger")
 _KEPT_FOR = timedelta(days=30)
@@ -68,7 +69,9 @@ class PostgresDiskLedger:
         if row is None:
             return None
         statistics = Statistics(**{field.name: row[field.name] for field in fields(Statistics)})
-        return StoredReconciliation(row["at"], row["reconciled_by"], statistics, tuple(row["remarks"]))
+        return StoredReconciliation(
+            row["at"], row["reconciled_by"], statistics, tuple(map(parse_fact, row["remarks"]))
+        )
 
 
 async def _import(connection: Connection, change: ImportDisk, now: datetime) -> bool:
@@ -90,7 +93,7 @@ async def _import(connection: Connection, change: ImportDisk, now: datetime) -> 
         len(facts.completed) if facts else 0,
         facts.completed[0].started_at if facts and facts.completed else None,
         now,
-        f"Volume {volume.volume_id} was found without a row.",
+        fact("disk_imported", volume=volume.volume_id),
     )
     if imported is None and not await connection.fetchval(_SQL["has_user"], volume.tags.username):
         raise Conflict(
@@ -122,7 +125,7 @@ async def _sync(connection: Connection, change: SyncDisk, now: datetime) -> bool
         after.snapshot_count,
         after.last_snapshot_at,
         now,
-        "Brought in line with the storage.",
+        fact("disk_synced"),
         change.before.state is not after.state,
     )
     if synced is not None and change.snapshots is not None:

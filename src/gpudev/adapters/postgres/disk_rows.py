@@ -10,6 +10,7 @@ from gpudev.domain.names import OperationId, ReservationId, UserId
 from gpudev.domain.plans.disk_actions import RecordDisk
 from gpudev.ports.disks import DiskClaim, StoredContent, StoredDiskOperation, StoredSnapshot
 from gpudev.ports.turns import Lease
+from gpudev.texts.fact import find_fact, parse_fact
 from gpudev.texts.vocabulary import DiskEventKind, DiskOperationKind, DiskState, OperationStatus
 
 _AS_IT_IS = (
@@ -26,10 +27,8 @@ _AS_IT_IS = (
     "released_at",
     "deleted_at",
     "delete_date",
-    "problem",
     "is_attached",
     "operation_status",
-    "operation_error",
     "version",
 )
 
@@ -39,6 +38,7 @@ def disk_from(row: Row) -> Disk:
         id=DiskId(str(row["disk_id"])),
         user_id=UserId(row["user_id"]),
         state=DiskState(row["state"]),
+        problem=find_fact(row["problem"]),
         reservation_id=_id(row["reservation_id"], ReservationId),
         volume_id=_id(row["ebs_volume_id"], VolumeId),
         source_disk_id=_id(row["source_disk_id"], DiskId),
@@ -92,7 +92,7 @@ def record_values(record: RecordDisk, lease_token: str | None) -> tuple[Any, ...
         after.problem,
         record.at,
         event.kind if event else None,
-        event.message if event else None,
+        event.fact if event else None,
         [outcome.operation_id for outcome in record.outcomes],
         [outcome.status for outcome in record.outcomes],
         [outcome.error for outcome in record.outcomes],
@@ -116,7 +116,7 @@ def content_from(row: Row) -> StoredContent:
 
 
 def event_from(row: Row) -> DiskEvent:
-    return DiskEvent(DiskEventKind(row["kind"]), row["message"], row["at"])
+    return DiskEvent(DiskEventKind(row["kind"]), parse_fact(row["fact"]), row["at"])
 
 
 def operation_from(row: Row) -> StoredDiskOperation:
@@ -126,7 +126,7 @@ def operation_from(row: Row) -> StoredDiskOperation:
         disk_name=row["name"],
         kind=DiskOperationKind(row["kind"]),
         status=OperationStatus(row["status"]),
-        error=row["error"],
+        error=find_fact(row["error"]),
         requested_at=row["requested_at"],
         finished_at=row["finished_at"],
         is_deleted=row["is_deleted"],

@@ -14,6 +14,7 @@ from gpudev.domain.names import OperationId, ReservationId, UserId
 from gpudev.domain.operations import NO_TERMS, OperationOutcome, Terms
 from gpudev.domain.reservation import Reservation
 from gpudev.ports.store import StoredOperation
+from gpudev.texts.fact import find_fact
 from gpudev.texts.vocabulary import OperationKind, OperationStatus
 
 _SQL = load_queries("operations")
@@ -65,7 +66,7 @@ class PostgresOperations:
             reservation_id=ReservationId(str(row["reservation_id"])),
             kind=OperationKind(row["kind"]),
             status=OperationStatus(row["status"]),
-            error=row["error"],
+            error=find_fact(row["error"]),
             requested_at=row["requested_at"],
             finished_at=row["finished_at"],
         )

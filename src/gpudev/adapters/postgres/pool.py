@@ -12,6 +12,7 @@ import asyncpg
 from asyncpg.pool import PoolConnectionProxy
 
 from gpudev.domain.errors import StoreUnavailable
+from gpudev.texts.fact import Fact
 
 Connection = asyncpg.Connection | PoolConnectionProxy
 Row = asyncpg.Record
@@ -129,7 +130,17 @@ async def connect(dsn: str) -> asyncpg.Connection:
 
 
 async def _prepare_connection(connection: Connection) -> None:
-    await connection.set_type_codec("jsonb", schema="pg_catalog", encoder=json.dumps, decoder=json.loads)
+    await connection.set_type_codec("jsonb", schema="pg_catalog", encoder=_encode_json, decoder=json.loads)
+
+
+def _encode_json(value: object) -> str:
+    return json.dumps(value, default=_encode_fact)
+
+
+def _encode_fact(value: object) -> object:
+    if isinstance(value, Fact):
+        return value.as_json()
+    raise TypeError(type(value).__name__)
 
 
 async def _keep_as_is(_connection: Connection) -> None:

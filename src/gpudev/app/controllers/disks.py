@@ -22,6 +22,8 @@ from gpudev.ports.cluster import Cluster
 from gpudev.ports.disks import DiskClaim
 from gpudev.ports.store import Reservations
 from gpudev.ports.turns import Kind
+from gpudev.texts.fact import fact
+from gpudev.texts.sentences import say
 from gpudev.texts.vocabulary import DiskEventKind, DiskState, OperationStatus
 
 SAFETY_NET = timedelta(minutes=5)
@@ -99,9 +101,9 @@ class DiskWork:
             return None
         now = self._clock.now()
         disk = await self._disks.get(claim.disk.id)
-        problem = f"{error.message} Operator: {error.hint}"
+        problem = fact("disk_storage_refused", cause=error.fact)
         if disk.problem != problem:
-            _log.error("storage_refused", disk_id=disk.id, problem=problem)
+            _log.error("storage_refused", disk_id=disk.id, problem=say(problem))
             event = DiskEvent(DiskEventKind.PROBLEM, problem, now)
             await self._disks.record(claim, RecordDisk(disk, replace(disk, problem=problem), now, event))
         return now + _REFUSED_RETRY
@@ -112,12 +114,12 @@ class DiskWork:
             return False
         now = self._clock.now()
         disk = await self._disks.get(claim.disk.id)
-        words = "An error of gpu-dev itself. Nothing was deleted. Operator: look into the controller's log."
+        why = fact("disk_defect")
         outcomes = tuple(
-            OperationOutcome(asked.operation_id, OperationStatus.FAILED, words) for asked in claim.operations
+            OperationOutcome(asked.operation_id, OperationStatus.FAILED, why) for asked in claim.operations
         )
-        event = DiskEvent(DiskEventKind.PROBLEM, words, now)
-        record = RecordDisk(disk, replace(disk, problem=words), now, event, outcomes)
+        event = DiskEvent(DiskEventKind.PROBLEM, why, now)
+        record = RecordDisk(disk, replace(disk, problem=why), now, event, outcomes)
         await self._disks.bury(claim, record, error, message_ids)
         return True
 

@@ -13,6 +13,8 @@ from gpudev.domain.errors import Unavailable
 from gpudev.domain.notification import find_pause, wants
 from gpudev.faults import FAULTS, Faults, describe_error
 from gpudev.ports.notify import Delivery, NotDelivered, Notifications, Notifier
+from gpudev.texts.fact import fact
+from gpudev.texts.sentences import say
 
 _AT_ONCE = 20
 _MOST_DEFECTS = 3
@@ -45,7 +47,7 @@ class SendNotifications:
     async def _send_or_bury(self, delivery: Delivery) -> None:
         """One that fails three times in a way that nobody thought of is a dead letter."""
         if not delivery.is_ours:
-            await self.notifications.bury(delivery.message_id, "It names neither an event nor a user.")
+            await self.notifications.bury(delivery.message_id, say(fact("notification_without_topic")))
             return
         try:
             await self._send(delivery)

@@ -7,6 +7,8 @@ from xml.etree import ElementTree as ET
 
 from gpudev.app.simulation.findings import Findings
 from gpudev.domain.eta import find_quantile
+from gpudev.texts.fact import fact
+from gpudev.texts.sentences import say
 
 _WIDTH, _HEIGHT = 720, 360
 _LEFT, _RIGHT, _TOP, _BOTTOM = 60, 20, 30, 50
@@ -26,7 +28,7 @@ def draw_waits(found: Sequence[Findings]) -> str:
     )
     root.set("font-family", "sans-serif")
     root.set("font-size", "12")
-    _write(root, "Part of requests that waited at most so long", _LEFT, 18)
+    _write(root, say(fact("simulation_chart")), _LEFT, 18)
     _draw_axes(root, longest)
     for number, one in enumerate(found):
         colour = _COLOURS[number % len(_COLOURS)]

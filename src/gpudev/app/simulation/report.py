@@ -6,20 +6,22 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from gpudev.app.simulation.findings import Findings, Forecasts
+from gpudev.texts.fact import fact
+from gpudev.texts.sentences import say
 
 
 def format_findings(found: Sequence[Findings]) -> str:
     header = ["", *(one.queue for one in found)]
     rows = [
-        ["requests", *(f"{one.requests:,}" for one in found)],
-        ["started", *(f"{one.started:,}" for one in found)],
-        ["rejected by quota", *(f"{one.rejected:,}" for one in found)],
-        ["gave up waiting", *(f"{one.gave_up:,}" for one in found)],
-        ["utilisation", *(f"{one.utilisation:.1%}" for one in found)],
-        ["median wait, hours", *(f"{one.median_wait:.2f}" for one in found)],
-        ["mean wait, hours", *(f"{one.mean_wait:.2f}" for one in found)],
-        ["9 of 10 waited less than, hours", *(f"{one.long_wait:.2f}" for one in found)],
-        ["fairness", *(f"{one.fairness:.3f}" for one in found)],
+        [say(fact("simulation_requests")), *(f"{one.requests:,}" for one in found)],
+        [say(fact("simulation_started")), *(f"{one.started:,}" for one in found)],
+        [say(fact("simulation_rejected")), *(f"{one.rejected:,}" for one in found)],
+        [say(fact("simulation_gave_up")), *(f"{one.gave_up:,}" for one in found)],
+        [say(fact("simulation_utilisation")), *(f"{one.utilisation:.1%}" for one in found)],
+        [say(fact("simulation_median_wait")), *(f"{one.median_wait:.2f}" for one in found)],
+        [say(fact("simulation_mean_wait")), *(f"{one.mean_wait:.2f}" for one in found)],
+        [say(fact("simulation_long_wait")), *(f"{one.long_wait:.2f}" for one in found)],
+        [say(fact("simulation_fairness")), *(f"{one.fairness:.3f}" for one in found)],
     ]
     told = [one.forecasts for one in found if one.forecasts is not None]
     parts = [_align([header, *rows]), *(_align(_forecast_rows(one)) for one in told)]
@@ -34,11 +36,11 @@ def as_data(found: Sequence[Findings]) -> dict[str, object]:
 
 def _forecast_rows(told: Forecasts) -> list[list[str]]:
     return [
-        ["forecasts", f"{told.told:,}"],
-        *([f"error of {name}, hours", f"{error:.2f}"] for name, error in told.errors.items()),
-        ["bias of likely", f"{told.bias:.2f}"],
-        ["started in the likely window", f"{told.coverage:.1%}"],
-        ["promises kept", f"{told.promises_kept:.1%}"],
+        [say(fact("simulation_forecasts")), f"{told.told:,}"],
+        *([say(fact("simulation_error", name=name)), f"{error:.2f}"] for name, error in told.errors.items()),
+        [say(fact("simulation_bias")), f"{told.bias:.2f}"],
+        [say(fact("simulation_coverage")), f"{told.coverage:.1%}"],
+        [say(fact("simulation_promises_kept")), f"{told.promises_kept:.1%}"],
     ]
 
 

@@ -25,6 +25,8 @@ from gpudev.faults import FAULTS, Faults, describe_error
 from gpudev.ports.clock import Clock
 from gpudev.ports.queue import Message, MessageQueue
 from gpudev.ports.turns import Kind, Lease, Turns
+from gpudev.texts.fact import fact
+from gpudev.texts.sentences import say
 
 SWEEP = timedelta(seconds=30)
 _MAX_DEFECTS = 3
@@ -253,7 +255,7 @@ class Engine(Generic[ClaimT, SeenT, ActionT]):
     async def _bury_if_unknown(self, key: str, message_ids: Sequence[int]) -> None:
         """Messages about what another process has in hand come back; about what does not exist, for ever."""
         if message_ids and not await self._turns.is_known(self._work.kind, key):
-            await self._queue.bury(message_ids, f"There is no {self._work.kind} {key}.")
+            await self._queue.bury(message_ids, say(fact("item_not_found", kind=self._work.kind, key=key)))
 
 
 def snake_case(name: str) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpudev.domain.disk import Disk, move
-from gpudev.domain.names import id8
 from gpudev.domain.plans.disk_actions import CreateSnapshot, CreateVolume, RecordDisk
 from gpudev.domain.plans.disk_observation import DiskObservation, DiskPlan, describe_lost, note_problem
 from gpudev.domain.volume import (
@@ -21,6 +20,7 @@ from gpudev.domain.volume import (
     VolumeSpec,
     tags_of,
 )
+from gpudev.texts.fact import Fact, fact
 from gpudev.texts.vocabulary import DiskEventKind, DiskState
 
 
@@ -31,7 +31,7 @@ def plan_attaching(seen: DiskObservation) -> DiskPlan:
     if volume is not None:
         return _plan_found(seen, volume)
     if seen.disk.volume_id is not None:
-        return note_problem(seen, *describe_lost(seen.disk, seen.holdings))
+        return note_problem(seen, describe_lost(seen.disk, seen.holdings))
     return (CreateVolume(first_volume(seen.disk, seen.zone)), seen.look_again())
 
 
@@ -39,7 +39,7 @@ def _plan_found(seen: DiskObservation, volume: ObservedVolume) -> DiskPlan:
     if volume.phase is VolumePhase.MAKING:
         return (seen.look_again(),)
     if volume.phase is VolumePhase.FAILED:
-        return note_problem(seen, *describe_failed(volume))
+        return note_problem(seen, describe_failed(volume))
     if volume.attached_to:
         return _plan_foreign_hold(seen, volume)
     if seen.zone and volume.zone and volume.zone != seen.zone:
@@ -59,11 +59,8 @@ def first_volume(disk: Disk, zone: str) -> VolumeSpec:
     return VolumeSpec(f"{disk.id}/first", tags_of(disk), disk.size_gb, zone, disk.source_snapshot_id)
 
 
-def describe_failed(volume: ObservedVolume) -> tuple[str, str]:
-    return (
-        f"Volume {volume.volume_id} is in an error state.",
-        "Operator: look at it in the storage; it is left as it is, and the disk goes on once it is well.",
-    )
+def describe_failed(volume: ObservedVolume) -> Fact:
+    return fact("disk_volume_failed", volume=volume.volume_id)
 
 
 def _plan_return(seen: DiskObservation) -> DiskPlan:
@@ -71,16 +68,13 @@ def _plan_return(seen: DiskObservation) -> DiskPlan:
     if seen.has_server:
         return (seen.look_again(),)
     after = move(seen.disk, DiskState.AVAILABLE, reservation_id=None)
-    return (seen.record(after, DiskEventKind.RELEASED, "Given back before it was used."),)
+    return (seen.record(after, DiskEventKind.RELEASED, fact("disk_unused")),)
 
 
 def _plan_foreign_hold(seen: DiskObservation, volume: ObservedVolume) -> DiskPlan:
     """Somebody else has it: to mount it twice would ruin it."""
-    return note_problem(
-        seen,
-        f"Volume {volume.volume_id} is attached to {volume.attached_to} already.",
-        "Operator: detach it there, once nothing uses it.",
-    )
+    why = fact("disk_attached_elsewhere", volume=volume.volume_id, holder=volume.attached_to)
+    return note_problem(seen, why)
 
 
 def _make_ready(seen: DiskObservation, volume: ObservedVolume) -> RecordDisk:
@@ -94,9 +88,9 @@ def _make_ready(seen: DiskObservation, volume: ObservedVolume) -> RecordDisk:
         is_dirty=True,
         last_used=seen.now,
     )
-    reservation = id8(seen.disk.reservation_id) if seen.disk.reservation_id else ""
-    message = f"Volume {volume.volume_id} is ready for reservation {reservation}."
-    return seen.record(after, DiskEventKind.ATTACHED, message)
+    reservation_id = seen.disk.reservation_id or ""
+    ready = fact("disk_volume_ready_for", volume=volume.volume_id, reservation=reservation_id)
+    return seen.record(after, DiskEventKind.ATTACHED, ready)
 
 
 def _plan_move(seen: DiskObservation, volume: ObservedVolume) -> DiskPlan:
@@ -105,11 +99,13 @@ def _plan_move(seen: DiskObservation, volume: ObservedVolume) -> DiskPlan:
         spec = SnapshotSpec(_move_token(seen.disk), volume.volume_id, tags_of(seen.disk))
         return (CreateSnapshot(spec), seen.look_again())
     if source.phase is SnapshotPhase.FAILED:
-        return note_problem(
-            seen,
-            f"Snapshot {source.snapshot_id} of volume {volume.volume_id} failed. {source.detail}".strip(),
-            "Operator: remove that snapshot, so that another is made.",
+        why = fact(
+            "disk_move_failed",
+            snapshot=source.snapshot_id,
+            volume=volume.volume_id,
+            detail=source.detail,
         )
+        return note_problem(seen, why)
     if not source.is_completed:
         return (seen.look_again(),)
     return _plan_new_volume(seen, source)
@@ -140,10 +136,10 @@ def _plan_new_volume(seen: DiskObservation, source: ObservedSnapshot) -> DiskPla
     if target.phase is VolumePhase.MAKING:
         return (seen.look_again(),)
     if target.phase is VolumePhase.FAILED:
-        return note_problem(seen, *describe_failed(target))
-    after = replace(disk, volume_id=target.volume_id, zone=target.zone, is_dirty=False, problem="")
-    message = f"Moved from {disk.zone or 'elsewhere'} to {target.zone} by snapshot {source.snapshot_id}."
-    return (seen.record(after, DiskEventKind.MOVED, message),)
+        return note_problem(seen, describe_failed(target))
+    after = replace(disk, volume_id=target.volume_id, zone=target.zone, is_dirty=False, problem=None)
+    moved = fact("disk_moved", source=disk.zone, target=target.zone, snapshot=source.snapshot_id)
+    return (seen.record(after, DiskEventKind.MOVED, moved),)
 
 
 def _move_token(disk: Disk) -> str:

@@ -10,6 +10,7 @@ from gpudev.domain.plans.actions import LookAgain
 from gpudev.domain.plans.disk_actions import DiskAction, RecordDisk
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.volume import Holdings
+from gpudev.texts.fact import Fact, fact
 from gpudev.texts.vocabulary import DiskEventKind
 
 DiskPlan = tuple[DiskAction, ...]
@@ -51,33 +52,31 @@ class DiskObservation:
     def look_again(self) -> LookAgain:
         return LookAgain(self.now + self.policy.recheck)
 
-    def record(self, after: Disk, kind: DiskEventKind, message: str) -> RecordDisk:
-        return RecordDisk(self.disk, after, self.now, DiskEvent(kind, message, self.now))
+    def record(self, after: Disk, kind: DiskEventKind, told: Fact) -> RecordDisk:
+        return RecordDisk(self.disk, after, self.now, DiskEvent(kind, told, self.now))
 
 
 def snapshot_token(disk: Disk) -> str:
     return f"{disk.id}/{disk.snapshot_number}"
 
 
-def note_problem(seen: DiskObservation, sentence: str, advice: str) -> DiskPlan:
+def note_problem(seen: DiskObservation, problem: Fact) -> DiskPlan:
     """Say it once, for the owner and for an operator, and try again later. Nothing is given up."""
-    problem = f"{sentence} {advice}"
     later = LookAgain(seen.now + seen.policy.retry)
     if seen.disk.problem == problem:
         return (later,)
     return (seen.record(replace(seen.disk, problem=problem), DiskEventKind.PROBLEM, problem), later)
 
 
-def describe_lost(disk: Disk, holdings: Holdings) -> tuple[str, str]:
+def describe_lost(disk: Disk, holdings: Holdings) -> Fact:
     """What is said of a volume that is gone: nothing is made in its place."""
-    newest = holdings.completed[0] if holdings.completed else None
-    left = (
-        f"Its newest snapshot is {newest.snapshot_id} of {newest.started_at:%Y-%m-%d %H:%M} UTC."
-        if newest
-        else "There is no snapshot of it."
+    if not holdings.completed:
+        return fact("disk_volume_lost", volume=disk.volume_id, name=disk.name)
+    newest = holdings.completed[0]
+    return fact(
+        "disk_volume_lost_with_snapshot",
+        volume=disk.volume_id,
+        name=disk.name,
+        snapshot=newest.snapshot_id,
+        at=newest.started_at,
     )
-    advice = "Operator: find out who removed the volume. "
-    advice += (
-        f"Owner: gpu-dev disk clone {disk.name} NEW_NAME makes a disk of that snapshot." if newest else ""
-    )
-    return f'Volume {disk.volume_id} of disk "{disk.name}" is gone. {left}', advice.strip()

@@ -29,6 +29,7 @@ from gpudev.domain.plans.disk_observation import DiskObservation, DiskPlan, desc
 from gpudev.domain.plans.giving_back import plan_in_use, plan_releasing, plan_snapshotting
 from gpudev.domain.proofs import ExpiredSoftDelete, Replaced, Superseded, is_superseded
 from gpudev.domain.volume import VolumePhase, tags_of
+from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import DiskEventKind, DiskOperationKind, DiskState, OperationStatus
 
 
@@ -42,7 +43,7 @@ def _plan_creating(seen: DiskObservation) -> DiskPlan:
     if volume.phase is VolumePhase.MAKING:
         return (seen.look_again(),)
     if volume.phase is VolumePhase.FAILED:
-        return note_problem(seen, *describe_failed(volume))
+        return note_problem(seen, describe_failed(volume))
     # A copy has no snapshot of its own, though all its bytes are in its source's.
     is_copy = seen.disk.source_snapshot_id is not None
     after = move(
@@ -54,7 +55,7 @@ def _plan_creating(seen: DiskObservation) -> DiskPlan:
         source_disk_id=None,
         is_dirty=is_copy,
     )
-    record = seen.record(after, DiskEventKind.CREATED, f"Volume {volume.volume_id} is ready.")
+    record = seen.record(after, DiskEventKind.CREATED, fact("disk_volume_ready", volume=volume.volume_id))
     return (replace(record, outcomes=_done(seen)),)
 
 
@@ -83,11 +84,11 @@ def _plan_growth(seen: DiskObservation) -> DiskPlan:
     disk = seen.disk
     volume = seen.holdings.find_volume(disk.volume_id)
     if volume is None and disk.volume_id is not None:
-        return note_problem(seen, *describe_lost(disk, seen.holdings))
+        return note_problem(seen, describe_lost(disk, seen.holdings))
     if volume is not None and volume.size_gb < wanted:
         return (GrowVolume(volume.volume_id, wanted), seen.look_again())
-    after = replace(disk, size_gb=max(wanted, disk.size_gb), problem="")
-    record = seen.record(after, DiskEventKind.GROWN, f"It has {wanted} GB now.")
+    after = replace(disk, size_gb=max(wanted, disk.size_gb), problem=None)
+    record = seen.record(after, DiskEventKind.GROWN, fact("disk_grown", size=wanted))
     return (replace(record, outcomes=_done(seen)),)
 
 
@@ -130,8 +131,8 @@ def _plan_soft_deleted(seen: DiskObservation) -> DiskPlan:
     if seen.operations:
         return (RecordDisk(disk, disk, seen.now, outcomes=_done(seen)),)
     if is_purgeable(disk, seen.now):
-        message = "The time to have it back is over."
-        return (seen.record(move(disk, DiskState.PURGING), DiskEventKind.PURGED, message),)
+        purging = move(disk, DiskState.PURGING)
+        return (seen.record(purging, DiskEventKind.PURGED, fact("disk_purge_due")),)
     return (LookAgain(disk.delete_date),) if disk.delete_date else ()
 
 
@@ -139,14 +140,11 @@ def _plan_purging(seen: DiskObservation) -> DiskPlan:
     """A volume that a machine has is left alone even now."""
     if not seen.holdings.volumes and not seen.holdings.snapshots:
         purged = move(seen.disk, DiskState.PURGED)
-        record = seen.record(purged, DiskEventKind.PURGED, "Nothing of it is left.")
+        record = seen.record(purged, DiskEventKind.PURGED, fact("disk_purge_complete"))
         return (replace(record, snapshots=()),)
     if held := [volume for volume in seen.holdings.volumes if volume.attached_to]:
-        return note_problem(
-            seen,
-            f"Volume {held[0].volume_id} is attached to {held[0].attached_to}, and its disk is to be purged.",
-            "Operator: detach it there.",
-        )
+        volume, holder = held[0].volume_id, held[0].attached_to
+        return note_problem(seen, fact("disk_attached_at_purge", volume=volume, holder=holder))
     proof = ExpiredSoftDelete(seen.disk, seen.now)
     return (
         *(DeleteSnapshot(each.snapshot_id, proof) for each in seen.holdings.snapshots),

@@ -12,6 +12,8 @@ from gpudev.domain.extension import extend, in_words
 from gpudev.domain.operations import Operation, OperationOutcome
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.reservation import Event, Reservation
+from gpudev.texts.fact import Fact
+from gpudev.texts.sentences import say
 from gpudev.texts.vocabulary import EventKind, OperationStatus
 
 
@@ -27,14 +29,14 @@ def plan_extension(
         after = extend(reservation, length, policy)
         check_stays(reservation, drains)
     except Rejected as refusal:
-        return _refusal(reservation, asked, refusal.message, now)
+        return _refusal(reservation, asked, refusal.fact, now)
     # How much is left depends on what others are promised, which is known where an extension is asked for.
     message = f"Extended by {in_words(length)}: it ends at {after.state.expires_at:%Y-%m-%d %H:%M:%S} UTC."
     outcome = OperationOutcome(asked.operation_id, OperationStatus.DONE)
     return Record(reservation, after, Event(EventKind.EXTENDED, message, now), (outcome,))
 
 
-def _refusal(reservation: Reservation, asked: Operation, why: str, now: datetime) -> Record:
-    after = replace(reservation, memory=replace(reservation.memory, extension_error=why))
+def _refusal(reservation: Reservation, asked: Operation, why: Fact, now: datetime) -> Record:
+    after = replace(reservation, memory=replace(reservation.memory, extension_error=say(why)))
     outcome = OperationOutcome(asked.operation_id, OperationStatus.FAILED, why)
-    return Record(reservation, after, Event(EventKind.EXTENSION_REFUSED, why, now), (outcome,))
+    return Record(reservation, after, Event(EventKind.EXTENSION_REFUSED, say(why), now), (outcome,))

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpudev.domain.disk import move
-from gpudev.domain.names import id8
 from gpudev.domain.plans.actions import LookAgain
 from gpudev.domain.plans.disk_actions import CreateSnapshot, KeepListing, RecordDisk
 from gpudev.domain.plans.disk_observation import (
@@ -20,6 +19,7 @@ from gpudev.domain.plans.disk_observation import (
     snapshot_token,
 )
 from gpudev.domain.volume import ObservedSnapshot, SnapshotPhase, SnapshotSpec, tags_of
+from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import DiskEventKind, DiskState
 
 
@@ -27,8 +27,8 @@ def plan_in_use(seen: DiskObservation) -> DiskPlan:
     if seen.is_wanted:
         return ()
     after = move(seen.disk, DiskState.RELEASING, released_at=seen.now, last_used=seen.now)
-    whose = id8(seen.disk.reservation_id) if seen.disk.reservation_id else "its reservation"
-    return (seen.record(after, DiskEventKind.RELEASED, f"Reservation {whose} is over."),)
+    over = fact("disk_reservation_over", reservation=seen.disk.reservation_id or "")
+    return (seen.record(after, DiskEventKind.RELEASED, over),)
 
 
 def plan_releasing(seen: DiskObservation) -> DiskPlan:
@@ -36,11 +36,12 @@ def plan_releasing(seen: DiskObservation) -> DiskPlan:
     if volume is None:
         return _plan_lost(seen)
     if seen.has_server or volume.attached_to:
-        return _plan_hold(seen, volume.attached_to or "its dev server")
+        return _plan_hold(seen, volume.attached_to)
     if volume.is_blank:
         return (_give_back_blank(seen),)
     after = move(seen.disk, DiskState.SNAPSHOTTING, snapshot_number=seen.disk.snapshot_number + 1)
-    return (seen.record(after, DiskEventKind.SNAPSHOT, f"A snapshot of {volume.volume_id} begins."),)
+    begun = fact("disk_snapshot_begun", volume=volume.volume_id)
+    return (seen.record(after, DiskEventKind.SNAPSHOT, begun),)
 
 
 def plan_snapshotting(seen: DiskObservation) -> DiskPlan:
@@ -70,18 +71,18 @@ def _plan_hold(seen: DiskObservation, holder: str) -> DiskPlan:
     since = seen.disk.released_at or seen.now
     if seen.now - since < seen.policy.detach_limit:
         return (seen.look_again(),)
-    minutes = round(seen.policy.detach_limit.total_seconds() / 60)
-    return note_problem(
-        seen,
-        f"Volume {seen.disk.volume_id} is still attached to {holder}, {minutes} minutes after the end.",
-        "Operator: detach it there; the snapshot is then made by itself.",
-    )
+    volume, minutes = seen.disk.volume_id, round(seen.policy.detach_limit.total_seconds() / 60)
+    if not holder:
+        return note_problem(seen, fact("disk_not_detached_from_server", volume=volume, minutes=minutes))
+    return note_problem(seen, fact("disk_not_detached", volume=volume, holder=holder, minutes=minutes))
 
 
 def _plan_another(seen: DiskObservation, failed: ObservedSnapshot) -> DiskPlan:
-    problem = (
-        f"Snapshot {failed.snapshot_id} failed; the data is on volume {seen.disk.volume_id}. {failed.detail} "
-        "Another is made. Operator: if that goes on, look at the storage's limits and keys."
+    problem = fact(
+        "disk_snapshot_failed",
+        snapshot=failed.snapshot_id,
+        volume=seen.disk.volume_id,
+        detail=failed.detail,
     )
     after = replace(seen.disk, snapshot_number=seen.disk.snapshot_number + 1, problem=problem)
     return (
@@ -103,18 +104,18 @@ def _make_free(seen: DiskObservation, snapshot: ObservedSnapshot) -> RecordDisk:
         snapshot_count=len(completed),
         last_snapshot_at=snapshot.started_at,
     )
-    message = f"Snapshot {snapshot.snapshot_id} is complete."
-    return replace(seen.record(after, DiskEventKind.SNAPSHOT, message), snapshots=completed)
+    complete = fact("disk_snapshot_complete", snapshot=snapshot.snapshot_id)
+    return replace(seen.record(after, DiskEventKind.SNAPSHOT, complete), snapshots=completed)
 
 
 def _give_back_blank(seen: DiskObservation) -> RecordDisk:
     """Its server never came as far as to mount it, so there is nothing to take a snapshot of."""
     after = move(seen.disk, DiskState.AVAILABLE, reservation_id=None, is_dirty=False)
-    return seen.record(after, DiskEventKind.RELEASED, "Given back before it was used.")
+    return seen.record(after, DiskEventKind.RELEASED, fact("disk_unused"))
 
 
 def _plan_lost(seen: DiskObservation) -> DiskPlan:
     """There is nothing to take a snapshot of. The row goes on naming the volume, so none is made instead."""
-    problem = " ".join(describe_lost(seen.disk, seen.holdings))
+    problem = describe_lost(seen.disk, seen.holdings)
     after = move(seen.disk, DiskState.AVAILABLE, reservation_id=None, problem=problem)
     return (seen.record(after, DiskEventKind.PROBLEM, problem),)

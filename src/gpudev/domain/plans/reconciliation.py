@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from gpudev.domain.disk import DELETED, HELD, Disk, DiskId
 from gpudev.domain.volume import ObservedSnapshot, ObservedVolume, SnapshotPhase
+from gpudev.texts.fact import Fact, fact
 from gpudev.texts.vocabulary import DiskState
 
 _ON_ITS_WAY = HELD | {DiskState.SNAPSHOTTING}
@@ -80,7 +81,7 @@ Change = ImportDisk | SyncDisk
 @dataclass(frozen=True, slots=True)
 class ReconciliationPlan:
     changes: tuple[Change, ...]
-    remarks: tuple[str, ...]
+    remarks: tuple[Fact, ...]
     """What a person should look at: tags that are missing, duplicates, volumes that are not there."""
     statistics: Statistics
     """As far as they are known before anything is written."""
@@ -239,46 +240,39 @@ class _SnapshotIndex:
         return SnapshotFacts(tuple(newest_first), is_pending)
 
 
-def _untagged(volume: ObservedVolume) -> str:
-    return (
-        f"Volume {volume.volume_id} lacks gpu-dev-user or disk_name, so nobody knows whose it is: "
-        "it is passed over. Operator: add the tags, or remove the one that it has."
-    )
+def _untagged(volume: ObservedVolume) -> Fact:
+    return fact("volume_untagged", volume=volume.volume_id)
 
 
-def _duplicate(volume: ObservedVolume, chosen: ObservedVolume) -> str:
-    return (
-        f"Volume {volume.volume_id} says that it is the same disk as {chosen.volume_id}, which is taken for "
-        "it. Operator: look at both; neither is ever deleted by this."
-    )
+def _duplicate(volume: ObservedVolume, chosen: ObservedVolume) -> Fact:
+    return fact("volume_duplicate", volume=volume.volume_id, chosen=chosen.volume_id)
 
 
-def _missing(disk: Disk) -> str:
-    return (
-        f'Volume {disk.volume_id} of disk "{disk.name}" of {disk.username} is not in the listing. '
-        "The row is kept. Operator: find out who removed the volume or its tags."
-    )
+def _missing(disk: Disk) -> Fact:
+    return fact("volume_missing", volume=disk.volume_id, name=disk.name, username=disk.username)
 
 
-def describe_change(change: Change) -> str:
+_COMPARED = (
+    "state",
+    "reservation_id",
+    "volume_id",
+    "size_gb",
+    "is_attached",
+    "snapshot_count",
+    "last_snapshot_at",
+)
+
+
+def describe_change(change: Change) -> Fact:
     """What would be done, for a person."""
     if isinstance(change, ImportDisk):
         tags = change.volume.tags
-        whose = f'"{tags.disk_name}" of {tags.username}' if tags else "of nobody"
-        return f"Volume {change.volume.volume_id} has no row: it becomes disk {whose}."
+        name, username = (tags.disk_name, tags.username) if tags else ("", "")
+        return fact("disk_would_be_imported", volume=change.volume.volume_id, name=name, username=username)
     before, after = change.before, change.after
-    names = (
-        "state",
-        "reservation_id",
-        "volume_id",
-        "size_gb",
-        "is_attached",
-        "snapshot_count",
-        "last_snapshot_at",
-    )
-    moved = [
-        f"{name} {getattr(before, name)} -> {getattr(after, name)}"
-        for name in names
+    changes = [
+        {"field": name, "before": getattr(before, name), "after": getattr(after, name)}
+        for name in _COMPARED
         if getattr(before, name) != getattr(after, name)
     ]
-    return f'Disk "{before.name}" of {before.username}: {", ".join(moved) or "a snapshot under way"}.'
+    return fact("disk_would_be_synced", name=before.name, username=before.username, changes=changes)

@@ -35,7 +35,7 @@ from gpudev.domain.plans.observation import Observation, Plan
 from gpudev.domain.plans.start import plan_preparing
 from gpudev.domain.reservation import ANSWERS, Event, Reservation, clean, tell
 from gpudev.domain.server import ObservedServer, ServerPhase
-from gpudev.texts.fact import reason_fact
+from gpudev.texts.fact import fact, reason_fact
 from gpudev.texts.sentences import say
 from gpudev.texts.vocabulary import EventKind, OperationKind, OperationStatus, Reason, Status
 
@@ -113,7 +113,7 @@ def _too_late(asked: Operation) -> OperationOutcome:
     """On a reservation that has ended, or is just being cancelled, nothing else can be carried out."""
     if asked.kind is OperationKind.CANCEL:
         return OperationOutcome(asked.operation_id, OperationStatus.DONE)
-    return OperationOutcome(asked.operation_id, OperationStatus.FAILED, "The reservation has ended.")
+    return OperationOutcome(asked.operation_id, OperationStatus.FAILED, fact("reservation_over"))
 
 
 def _plan_waiting(seen: Observation) -> Plan:

@@ -64,7 +64,7 @@ def _plan_creation(seen: Observation, look_again: LookAgain) -> Plan:
     if disk is None or disk.is_ready_for(seen.reservation.id):
         return (CreateServer(_spec_of(seen)), look_again)
     if disk.problem:
-        detail = f"{say(reason_fact(Reason.DISK_FAILED))} {disk.problem}"
+        detail = f"{say(reason_fact(Reason.DISK_FAILED))} {say(disk.problem)}"
         return (ending(seen.reservation, Status.FAILED, Reason.DISK_FAILED, seen.now, detail),)
     return (look_again,)
 

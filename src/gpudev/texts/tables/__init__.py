@@ -7,9 +7,13 @@ from types import MappingProxyType
 
 from gpudev.texts.tables import (
     administration,
+    answers,
+    audit,
     aws,
     cluster,
     database,
+    dead_letters,
+    disk_events,
     disks,
     github,
     identity,
@@ -18,6 +22,7 @@ from gpudev.texts.tables import (
     reasons,
     requests,
     reservations,
+    simulation,
     startup,
     storage,
     webhook,
@@ -26,9 +31,13 @@ from gpudev.texts.template import Text
 
 _TABLES = (
     administration.TEXTS,
+    answers.TEXTS,
+    audit.TEXTS,
     aws.TEXTS,
     cluster.TEXTS,
     database.TEXTS,
+    dead_letters.TEXTS,
+    disk_events.TEXTS,
     disks.TEXTS,
     github.TEXTS,
     identity.TEXTS,
@@ -37,6 +46,7 @@ _TABLES = (
     reasons.TEXTS,
     requests.TEXTS,
     reservations.TEXTS,
+    simulation.TEXTS,
     startup.TEXTS,
     storage.TEXTS,
     webhook.TEXTS,

@@ -25,6 +25,7 @@ from gpudev.domain.plans.disk_actions import (
 from gpudev.domain.plans.disk_observation import DiskObservation, snapshot_token
 from gpudev.domain.plans.disks import plan_disk
 from gpudev.domain.volume import Holdings, SnapshotPhase, VolumePhase, tags_of
+from gpudev.texts.sentences import say
 from gpudev.texts.vocabulary import DiskEventKind, DiskOperationKind, DiskState, Status
 from tests.support.disk_values import (
     SNAPSHOTS,
@@ -104,15 +105,15 @@ def test_a_lost_volume_is_a_problem_and_never_made_anew() -> None:
     seen = observe(make_disk(DiskState.ATTACHING), holder=PLACED, holdings=Holdings())
     record = only(plan_disk(seen), RecordDisk)
     assert record.after.state is DiskState.ATTACHING
-    assert "is gone" in record.after.problem
-    assert "Operator" in record.after.problem
+    assert "is gone" in say(record.after.problem)
+    assert "Operator" in say(record.after.problem)
 
 
 def test_a_volume_that_somebody_else_has_is_not_mounted_twice() -> None:
     disk = make_disk(DiskState.ATTACHING)
     seen = observe(disk, holder=PLACED, holdings=Holdings((make_volume(disk, attached_to="i-9"),)))
     record = only(plan_disk(seen), RecordDisk)
-    assert "i-9" in record.after.problem
+    assert "i-9" in say(record.after.problem)
     again = observe(record.after, holder=PLACED, holdings=seen.holdings)
     assert all(isinstance(action, LookAgain) for action in plan_disk(again)), "it is said once"
 
@@ -194,7 +195,7 @@ def test_after_a_snapshot_that_failed_another_is_made() -> None:
     holdings = Holdings((make_volume(disk),), (failed,))
     record = only(plan_disk(observe(disk, holdings=holdings)), RecordDisk)
     assert record.after.state is DiskState.SNAPSHOTTING
-    assert "the data is on volume" in record.after.problem
+    assert "the data is on volume" in say(record.after.problem)
     spec = only(plan_disk(observe(record.after, holdings=holdings)), CreateSnapshot).spec
     assert spec.token != failed.token
 

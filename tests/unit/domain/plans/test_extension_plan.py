@@ -12,6 +12,7 @@ from gpudev.domain.plans.actions import (
     Tell,
 )
 from gpudev.domain.server import ServerPhase
+from gpudev.texts.sentences import say
 from gpudev.texts.vocabulary import EventKind, OperationStatus, Status
 from tests.support.domain_values import (
     HOUR,
@@ -73,8 +74,8 @@ class TestExtension:
         record = only_record(plan_for("active", ServerPhase.READY, operations=(asked,)))
         [outcome] = record.outcomes
         assert (outcome.status, record.event.kind) == (OperationStatus.FAILED, EventKind.EXTENSION_REFUSED)
-        assert "47 hours" in outcome.error
-        assert record.after == change(record.before, extension_error=outcome.error)
+        assert "47 hours" in say(outcome.error)
+        assert record.after == change(record.before, extension_error=say(outcome.error))
 
     @pytest.mark.parametrize("not_before", [None, NOW + HOUR], ids=["at once", "later"])
     def test_extension_of_what_has_ended_fails_and_is_settled(self, not_before: datetime | None) -> None:

@@ -17,6 +17,7 @@ from gpudev.domain.plans.actions import (
 )
 from gpudev.domain.plans.reservation import plan_reservation
 from gpudev.domain.server import ServerPhase
+from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import DiskState, Reason, Status
 from tests.support.disk_values import make_disk
 from tests.support.domain_values import (
@@ -51,7 +52,7 @@ class TestDisk:
         assert [type(action) for action in plan] == [LookAgain]
 
     def test_a_disk_that_fails_fails_its_reservation(self) -> None:
-        broken = make_disk(DiskState.ATTACHING, problem="The volume is gone.")
+        broken = make_disk(DiskState.ATTACHING, problem=fact("words", words="The volume is gone."))
         [record] = plan_reservation(observe(Status.PREPARING, None, disk=broken))
         assert isinstance(record, Record)
         assert (record.after.state.status, record.after.state.reason) == (Status.FAILED, Reason.DISK_FAILED)

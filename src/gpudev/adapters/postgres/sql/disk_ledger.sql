@@ -19,7 +19,7 @@ WITH imported AS (
     INSERT INTO turns (kind, key, asked) SELECT 'disk', disk_id, 1 FROM imported
     ON CONFLICT (kind, key) DO UPDATE SET asked = turns.asked + 1
 ), told AS (
-    INSERT INTO disk_events (disk_id, number, kind, message, at)
+    INSERT INTO disk_events (disk_id, number, kind, fact, at)
     SELECT disk_id, 1, 'imported', $13, $12 FROM imported
 )
 SELECT disk_id, pg_notify('gpu_dev_turn', 'disk ' || disk_id) FROM imported;
@@ -40,7 +40,7 @@ WITH changed AS (
     UPDATE turns SET asked = asked + 1
     FROM changed WHERE turns.kind = 'disk' AND turns.key = changed.disk_id AND $16::boolean
 ), told AS (
-    INSERT INTO disk_events (disk_id, number, kind, message, at)
+    INSERT INTO disk_events (disk_id, number, kind, fact, at)
     SELECT disk_id, event_count, 'synced', $15, $14 FROM changed
 )
 SELECT disk_id, pg_notify('gpu_dev_turn', 'disk ' || disk_id) FROM changed;

@@ -13,7 +13,7 @@ WHERE user_id = $1 AND state <> 'purged' AND (state IN ('soft_deleted', 'purging
 ORDER BY name, created_at;
 
 -- name: list_stuck
-SELECT * FROM disk_rows WHERE problem <> '' AND state <> 'purged' ORDER BY username, name;
+SELECT * FROM disk_rows WHERE problem IS NOT NULL AND state <> 'purged' ORDER BY username, name;
 
 -- name: create
 WITH created AS (
@@ -26,7 +26,7 @@ INSERT INTO turns (kind, key, asked) SELECT 'disk', disk_id, 1 FROM created;
 
 -- name: request
 WITH noted AS (
-    UPDATE disks SET operation_id = $1, operation_status = 'requested', operation_error = ''
+    UPDATE disks SET operation_id = $1, operation_status = 'requested', operation_error = NULL
     WHERE disk_id = $2
     RETURNING disk_id
 ), due AS (
@@ -71,7 +71,7 @@ WITH changed AS (
         delete_date = $19, problem = $20, is_attached = is_attached AND $4 <> 'available',
         version = version + 1, event_count = event_count + ($22::text IS NOT NULL)::integer,
         operation_status = CASE WHEN operation_id = ANY ($24::uuid[]) THEN ($25::text[])[1] ELSE operation_status END,
-        operation_error = CASE WHEN operation_id = ANY ($24::uuid[]) THEN ($26::text[])[1] ELSE operation_error END
+        operation_error = CASE WHEN operation_id = ANY ($24::uuid[]) THEN ($26::jsonb[])[1] ELSE operation_error END
     WHERE disk_id = $1 AND version = $2
       AND ($3::uuid IS NULL OR EXISTS (SELECT FROM turns WHERE kind = 'disk' AND key = $1 AND lease_token = $3))
     RETURNING disk_id, version, event_count
@@ -79,11 +79,11 @@ WITH changed AS (
     UPDATE turns SET next_turn_at = $21::timestamptz, asked = asked + ($3::uuid IS NULL)::integer
     FROM changed WHERE turns.kind = 'disk' AND turns.key = changed.disk_id
 ), told AS (
-    INSERT INTO disk_events (disk_id, number, kind, message, at)
+    INSERT INTO disk_events (disk_id, number, kind, fact, at)
     SELECT disk_id, event_count, $22, $23, $21::timestamptz FROM changed WHERE $22::text IS NOT NULL
 ), settled AS (
     UPDATE disk_operations SET status = o.status, error = o.error, finished_at = $21::timestamptz
-    FROM unnest($24::uuid[], $25::text[], $26::text[]) AS o (operation_id, status, error)
+    FROM unnest($24::uuid[], $25::text[], $26::jsonb[]) AS o (operation_id, status, error)
     WHERE disk_operations.operation_id = o.operation_id AND EXISTS (SELECT FROM changed)
 )
 SELECT version,
@@ -147,7 +147,7 @@ WITH kept AS (
 SELECT home_listing, home_used_bytes FROM kept;
 
 -- name: list_events
-SELECT number, kind, message, at FROM disk_events WHERE disk_id = $1 ORDER BY number;
+SELECT number, kind, fact, at FROM disk_events WHERE disk_id = $1 ORDER BY number;
 
 -- name: get_operation
 SELECT o.operation_id, o.disk_id, d.name, o.kind, o.status, o.error, o.requested_at, o.finished_at,

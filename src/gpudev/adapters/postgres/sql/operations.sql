@@ -24,7 +24,7 @@ FROM noticed;
 
 -- name: settle
 UPDATE operations SET status = o.status, error = o.error, finished_at = $4
-FROM unnest($1::uuid[], $2::text[], $3::text[]) AS o (operation_id, status, error)
+FROM unnest($1::uuid[], $2::text[], $3::jsonb[]) AS o (operation_id, status, error)
 WHERE operations.operation_id = o.operation_id AND operations.status = 'requested';
 
 -- name: get

@@ -272,7 +272,7 @@ WITH changed AS (
     FROM changed WHERE forecasts.reservation_id = changed.reservation_id AND $4 = 'preparing'
 ), settled AS (
     UPDATE operations SET status = o.status, error = o.error, finished_at = $19::timestamptz
-    FROM unnest($23::uuid[], $24::text[], $25::text[]) AS o (operation_id, status, error)
+    FROM unnest($23::uuid[], $24::text[], $25::jsonb[]) AS o (operation_id, status, error)
     WHERE operations.operation_id = o.operation_id AND EXISTS (SELECT FROM changed)
 ), let_go AS (
     UPDATE turns SET asked = asked + 1

@@ -153,7 +153,7 @@ async def test_a_silent_part_is_asked_again_soon_and_nothing_with_a_time_waits_f
     stores: Stores, user: User, engine: Engine[Claim, Lease, LookAgain], work: Patient
 ) -> None:
     asked = await submit(stores, make_reservation(user))
-    work.silence = ClusterUnavailable("It does not answer.")
+    work.silence = ClusterUnavailable("words", words="It does not answer.")
     with pytest.raises(ClusterUnavailable):
         await engine.turn(asked.id)
     assert await stores.turns.find_next(Kind.RESERVATION, after=NOON) == NOON + 3 * SECOND
@@ -165,9 +165,9 @@ async def test_an_unavailable_part_is_never_counted_and_the_third_defect_is_the_
 ) -> None:
     asked = await submit(stores, make_reservation(user))
     for trouble, defects in (
-        (ClusterUnavailable("Away."), 0),
+        (ClusterUnavailable("words", words="Away."), 0),
         (KeyError("a"), 1),
-        (ClusterUnavailable("Away."), 1),
+        (ClusterUnavailable("words", words="Away."), 1),
     ):
         work.trouble = trouble
         with pytest.raises(type(trouble)):

@@ -238,10 +238,10 @@ class Flaky:
 
         async def maybe(*arguments: Any) -> Any:
             if self._happens():
-                raise StorageUnavailable("Said by the test.")
+                raise StorageUnavailable("words", words="Said by the test.")
             answer = await call(*arguments)
             if self._happens():
-                raise StorageUnavailable("Said by the test, after it was done.")
+                raise StorageUnavailable("words", words="Said by the test, after it was done.")
             return answer
 
         return maybe

@@ -120,4 +120,4 @@ class SimulatedCluster:
 
     def _check(self) -> None:
         if self.is_silent:
-            raise ClusterUnavailable("The cluster does not answer.")
+            raise ClusterUnavailable("words", words="The cluster does not answer.")

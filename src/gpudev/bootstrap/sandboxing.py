@@ -36,8 +36,9 @@ def find_sandboxing(local: LocalSettings) -> Sandboxing:
     found = _without_sandbox(choice, is_asked_for=False)
     if local.isolation == Isolation.BUBBLEWRAP.value and found.remedy:
         raise Invalid(
-            "GPU_DEV_ISOLATION asks for bubblewrap, which does not work here.",
-            hint=f"{found.remedy.sentence}\n{found.remedy.text}".strip(),
+            "wanted_sandbox_does_not_work",
+            remedy=found.remedy.advice,
+            lines=found.remedy.lines,
             code="no_sandbox",
         )
     return found

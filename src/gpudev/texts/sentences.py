@@ -28,8 +28,6 @@ def _values_of(fact: Fact, zone: tzinfo) -> Values:
 
 def _text_of(fact: Fact) -> Text:
     """One without a text in this version of gpu-dev is shown with its data, instead of not at all."""
-    if " " in fact.key:  # a sentence itself: code that still has its words at the place of the error
-        return Text(lambda _: fact.key, lambda _: str(fact.data.get("hint", "")))
     known = TEXTS.get(fact.key)
     if known is not None:
         return known

@@ -116,7 +116,7 @@ def test_a_key_that_was_wrong_before_is_limited_without_the_database(module_data
     async def guess() -> None:
         clock, wrong = SystemClock(), ShownKey(b"wrong", datetime.now(UTC))
         async with open_test_stores(module_database) as stores:
-            screen = KeyScreen(stores.users, Limiter(Rate(0.001, 1), clock, "Too many."))
+            screen = KeyScreen(stores.users, Limiter(Rate(0.001, 1), clock, "too_many_wrong_keys"))
             screen.note_wrong(wrong, "192.0.2.20")
         # The connections to the database are closed by now.
         with pytest.raises(TooManyRequests):

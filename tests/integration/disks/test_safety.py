@@ -184,7 +184,7 @@ async def test_three_defects_end_the_operation_and_leave_the_disk(world: DiskWor
 
     class Broken:
         async def find(self, *_: object) -> object:
-            raise Defect("Nonsense.")
+            raise Defect("words", words="Nonsense.")
 
     controller = world.make_disk_engine(Broken())
     disk = await world.stores.disks.find(world.caller.user_id, "work")

@@ -76,7 +76,7 @@ async def test_an_item_that_failed_is_left_alone_for_a_while_and_others_are_not(
 
     async def work(item: str) -> None:
         tried.append(item)
-        raise StoreUnavailable("Said by the test.")
+        raise StoreUnavailable("words", words="Said by the test.")
 
     for item in ("a", "a", "b", "a"):
         await faults.attempt("pauses", partial(work, item), item)
@@ -85,7 +85,7 @@ async def test_an_item_that_failed_is_left_alone_for_a_while_and_others_are_not(
 
 async def test_what_has_to_be_done_is_tried_until_it_is() -> None:
     faults = Faults(first_pause=0.0)
-    tries = iter([ValueError(), StoreUnavailable("Said by the test."), None])
+    tries = iter([ValueError(), StoreUnavailable("words", words="Said by the test."), None])
 
     async def work() -> str:
         if error := next(tries):

@@ -23,9 +23,9 @@ class MovableClock:
 
 def test_who_asks_too_often_is_told_when_to_come_back_and_let_in_then() -> None:
     clock = MovableClock()
-    limiter = Limiter(Rate(0.5, 1), clock, "Too often.")
+    limiter = Limiter(Rate(0.5, 1), clock, "submits_too_often")
     limiter.take("ada")
-    with pytest.raises(TooManyRequests, match="Too often") as caught:
+    with pytest.raises(TooManyRequests, match="You submit too often") as caught:
         limiter.take("ada")
     assert caught.value.retry_after == timedelta(seconds=2)
     limiter.take("eve")

@@ -47,6 +47,10 @@ _POLICY = {
 }
 
 _START = {
+    "wanted_sandbox_does_not_work": Text(
+        "GPU_DEV_ISOLATION asks for bubblewrap, which does not work here.",
+        hint=lambda values: values.fill("{remedy}\n{lines}" if values["lines"] else "{remedy}").strip(),
+    ),
     "bad_gpu_types_file": Text(
         "The file of GPU types {path} cannot be used: {words}",
         hint="Write it as shown in docs/howto/kubernetes.md.",

@@ -12,6 +12,7 @@ from gpudev.domain.names import NodeName, OperationId, ReservationId, UserId
 from gpudev.domain.operations import Operation, Terms
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import Member, ObservedMember, ObservedServer, ServerPhase, SshAddress
+from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import PLACED, TERMINAL, OperationKind, Reason, Status
 from tests.support.parts import build
 
@@ -83,13 +84,18 @@ def make_server(number: int = 1, phase: ServerPhase = ServerPhase.READY, **chang
     return ObservedServer(make_id(number), **{"uid": f"uid-{number}", "members": members, **own})
 
 
+_TOLD = ("detail", "progress", "warning")
+"""What a member tells; as words, for short."""
+
+
 def make_member(
     rank: int = 0, phase: ServerPhase = ServerPhase.READY, *, node: str = "a", **changes: Any
 ) -> ObservedMember:
     values: dict[str, Any] = {"node": NodeName(node), "rank": rank, "phase": phase}
     if phase is ServerPhase.READY:
         values |= {"address": ADDRESS, "host_keys": HOST_KEYS}
-    return ObservedMember(**(values | changes))
+    told = {name: fact("words", words=changes[name]) for name in _TOLD if changes.get(name)}
+    return ObservedMember(**(values | changes | told))
 
 
 def make_cancel(number: int = 1) -> Operation:

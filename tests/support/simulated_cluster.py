@@ -23,6 +23,7 @@ from gpudev.domain.notices import Notice
 from gpudev.domain.plans.orphans import Leftover
 from gpudev.domain.server import ObservedMember, ObservedServer, ServerPhase, ServerSpec, SshAddress
 from gpudev.ports.cluster import ClusterChange, Snapshot
+from gpudev.texts.fact import fact
 
 
 @dataclass
@@ -95,10 +96,11 @@ class SimulatedCluster:
 
     def become_ready(self, reservation_id: ReservationId) -> None:
         address = SshAddress("10.0.0.1", 30000)
-        self._change_members(reservation_id, phase=ServerPhase.READY, address=address, detail="")
+        self._change_members(reservation_id, phase=ServerPhase.READY, address=address, detail=None)
 
     def become(self, reservation_id: ReservationId, phase: ServerPhase, detail: str = "") -> None:
-        self._change_members(reservation_id, phase=phase, detail=detail)
+        told = fact("words", words=detail) if detail else None
+        self._change_members(reservation_id, phase=phase, detail=told)
 
     def run_out_of_memory(self, reservation_id: ReservationId, now: datetime) -> None:
         if server := self.servers.get(reservation_id):

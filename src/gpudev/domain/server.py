@@ -14,6 +14,8 @@ from enum import StrEnum
 from gpudev.domain.catalogue import Share
 from gpudev.domain.disk import VolumeId
 from gpudev.domain.names import NodeName, ReservationId, member_name, server_name
+from gpudev.texts.fact import Fact, fact
+from gpudev.texts.sentences import say
 
 LOGIN = "dev"
 """The user one logs in as, on every backend."""
@@ -129,11 +131,11 @@ class ObservedMember:
     rank: int = 0
     address: SshAddress | None = None
     host_keys: tuple[str, ...] = ()
-    detail: str = ""
-    progress: str = ""
+    detail: Fact | None = None
+    progress: Fact | None = None
     """What somebody who waits for it should know: that its image is being fetched, say."""
     cause: Cause | None = None
-    warning: str = ""
+    warning: Fact | None = None
     """What the user of a running server should know: its node is silent, it ran out of memory."""
 
 
@@ -160,16 +162,16 @@ class ObservedServer:
 
     @property
     def detail(self) -> str:
-        """The words of the first member that makes the phase what it is."""
-        return self._first_words((member, member.detail) for member in self._deciding)
+        """In the words about the first member that makes the phase what it is."""
+        return self._say_first((member, member.detail) for member in self._deciding)
 
     @property
     def progress(self) -> str:
-        return self._first_words((member, member.progress) for member in self.members)
+        return self._say_first((member, member.progress) for member in self.members)
 
     @property
     def warning(self) -> str:
-        return self._first_words((member, member.warning) for member in self.members)
+        return self._say_first((member, member.warning) for member in self.members)
 
     @property
     def cause(self) -> Cause | None:
@@ -191,12 +193,14 @@ class ObservedServer:
     def _deciding(self) -> tuple[ObservedMember, ...]:
         return tuple(member for member in self.members if member.phase is self.phase)
 
-    def _first_words(self, said: Iterable[tuple[ObservedMember, str]]) -> str:
+    def _say_first(self, told: Iterable[tuple[ObservedMember, Fact | None]]) -> str:
         """In a gang a member is named."""
-        member, words = next(((member, words) for member, words in said if words), (self.members[0], ""))
-        if not words or not self._is_gang:
-            return words
-        return f"{member_name(self.reservation_id, member.rank)} on {member.node}: {words}"
+        for member, what in told:
+            if what is not None:
+                name = member_name(self.reservation_id, member.rank)
+                of_gang = fact("member_told", member=name, node=member.node, what=what)
+                return say(of_gang if self._is_gang else what)
+        return ""
 
     @property
     def _is_gang(self) -> bool:

@@ -28,7 +28,6 @@ from gpudev.domain.plans.orphans import Leftover
 from gpudev.domain.server import Cause, ObservedMember, ObservedServer, ServerPhase, SshAddress
 from gpudev.ports.cluster import CapacityChanged, ClusterChange, ServerChanged, Snapshot
 from gpudev.texts.fact import Fact, fact
-from gpudev.texts.sentences import say
 
 PODS, SERVICES = "pods", "services"
 """The kinds of what may be left over."""
@@ -158,10 +157,10 @@ class View:
             rank=pod.rank,
             address=self.find_address(pod) if standing.phase is ServerPhase.READY else None,
             host_keys=(pod.host_key,) if pod.host_key else (),
-            detail=_say(standing.detail),
-            progress=_say(standing.detail) if standing.phase is ServerPhase.STARTING else "",
+            detail=standing.detail,
+            progress=standing.detail if standing.phase is ServerPhase.STARTING else None,
             cause=standing.cause,
-            warning=_say(self._warning_about(pod)),
+            warning=self._warning_about(pod),
         )
 
     # What is told
@@ -369,10 +368,6 @@ class View:
         """A pod as a call of ours was just answered."""
         self.pods.put(item)
         return read_pod(item, self._namespace)
-
-
-def _say(told: Fact | None) -> str:
-    return say(told) if told is not None else ""
 
 
 def _has_only_less_room(before: Node | None, after: Node | None) -> bool:

@@ -109,8 +109,8 @@ class Upkeep:
             rank=self.record.rank,
             address=self._address if is_reachable else None,
             host_keys=(self.record.public_host_key,) if is_reachable else (),
-            detail=_say(self._detail),
-            progress=_say(self._progress),
+            detail=self._detail,
+            progress=self._progress,
         )
 
     def wait_for_port(self, why: Fact) -> None:
@@ -383,10 +383,6 @@ def _find_fact(error: Exception) -> Fact | None:
     if isinstance(error, GpuDevError):
         return error.fact
     return fact("words", words=str(error)) if str(error) else None
-
-
-def _say(told: Fact | None) -> str:
-    return say(told) if told is not None else ""
 
 
 def _is_free(port: int) -> bool:

@@ -38,6 +38,7 @@ _KUBECONFIG = "Set KUBECONFIG or GPU_DEV_KUBERNETES_KUBECONFIG to one that kubec
 
 TEXTS = {
     "cluster_said": Text("{words}."),
+    "member_told": Text("{member} on {node}: {what}"),
     "cluster_of_another_process": Text(_say_whose_cluster, hint="The controller does the rest."),
     # the API of Kubernetes
     "kubernetes_not_open": Text("The Kubernetes cluster is not open."),

@@ -15,6 +15,7 @@ from gpudev.domain.disk import VolumeId
 from gpudev.domain.errors import StorageRefused, StorageUnavailable
 from gpudev.domain.volume import DiskTags, SnapshotPhase, SnapshotSpec, VolumeSpec
 from gpudev.ports.volumes import Volumes
+from gpudev.texts.sentences import say
 from tests.contract.volume_rules import DISK, FIRST, TAGS, VolumeRules, make_snapshot, make_volume
 from tests.support.ec2 import ZONES, Ec2, on_calls
 from tests.support.postgres_process import until
@@ -75,7 +76,8 @@ class TestLocal:
         await local.create_snapshot(gone)
         [failed] = await local.list_snapshots()
         assert failed.phase is SnapshotPhase.FAILED
-        assert "vol-gone" in failed.detail
+        assert failed.detail is not None
+        assert "vol-gone" in say(failed.detail)
         assert list(folders.snapshots.iterdir()) == []
 
     async def test_what_was_half_made_goes_at_the_next_start(self, folders: DiskFolders) -> None:

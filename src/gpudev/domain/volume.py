@@ -10,6 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from gpudev.domain.disk import Disk, DiskId, SnapshotId, VolumeId
+from gpudev.texts.fact import Fact
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class ObservedSnapshot:
     size_gb: int = 0
     token: str = ""
     """What it was asked for with; the same token again means the same snapshot."""
-    detail: str = ""
+    detail: Fact | None = None
 
     @property
     def is_completed(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from gpudev.adapters.aws.tags import TOKEN, disk_tags_from, read_tags
 from gpudev.domain.disk import SnapshotId, VolumeId
 from gpudev.domain.volume import ObservedSnapshot, ObservedVolume, SnapshotPhase, VolumePhase
+from gpudev.texts.fact import fact
 
 _VOLUME_PHASES: Mapping[str, VolumePhase] = MappingProxyType(
     {
@@ -55,7 +56,7 @@ def snapshot_from(value: Mapping[str, Any]) -> ObservedSnapshot:
         started_at=value["StartTime"],
         size_gb=value.get("VolumeSize", 0),
         token=tags.get(TOKEN, ""),
-        detail=value.get("StateMessage", ""),
+        detail=fact("words", words=words) if (words := value.get("StateMessage")) else None,
     )
 
 

@@ -15,6 +15,7 @@ from gpudev.domain.disk import SnapshotId, VolumeId
 from gpudev.domain.errors import Defect
 from gpudev.domain.quantities import parse_quantity
 from gpudev.domain.volume import ObservedSnapshot, ObservedVolume, SnapshotPhase, VolumePhase
+from gpudev.texts.fact import fact
 
 _GIBIBYTE = 2**30
 _ENDED = frozenset({"Succeeded", "Failed"})
@@ -106,7 +107,7 @@ def snapshot_from(item: Json) -> ObservedSnapshot:
         started_at=read_time(status.get("creationTime")) or _created_at(item),
         size_gb=floor(parse_quantity(size) / _GIBIBYTE),
         token=annotations_of(item).get(TOKEN, ""),
-        detail=error,
+        detail=fact("words", words=error) if error else None,
     )
 
 

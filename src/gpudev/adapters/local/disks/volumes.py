@@ -21,7 +21,7 @@ from gpudev.adapters.local.trees.cursor import TreeError
 from gpudev.adapters.local.trees.listing import list_tree
 from gpudev.adapters.local.trees.sweeper import THREADS, Sweeper
 from gpudev.domain.disk import DiskId, SnapshotId, VolumeId
-from gpudev.domain.errors import StorageRefused, StorageUnavailable
+from gpudev.domain.errors import GpuDevError, StorageRefused, StorageUnavailable
 from gpudev.domain.volume import (
     DiskTags,
     FileListing,
@@ -34,6 +34,7 @@ from gpudev.domain.volume import (
     VolumeSpec,
 )
 from gpudev.ports.clock import Clock
+from gpudev.texts.fact import fact
 
 _log = structlog.get_logger(__name__)
 
@@ -187,13 +188,14 @@ def _list_unfinished(
             continue
         del begun[key]
         if error := task.exception():
-            shown.append(_failed(thing, failed, str(error)))
+            shown.append(_failed(thing, failed, error))
     return tuple(shown)
 
 
-def _failed(thing: _Thing, phase: Any, words: str) -> _Thing:
+def _failed(thing: _Thing, phase: Any, error: BaseException) -> _Thing:
     if isinstance(thing, ObservedSnapshot):
-        return replace(thing, phase=phase, detail=words)
+        told = error.fact if isinstance(error, GpuDevError) else fact("words", words=str(error))
+        return replace(thing, phase=phase, detail=told)
     return replace(thing, phase=phase)
 
 

@@ -11,17 +11,17 @@ import http.client
 import json
 import random
 import subprocess
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import asyncpg
 
-from tests.soak.people import PAUSE_SECONDS, Person
+from tests.soak.people import PAUSE_SECONDS, Person, Stop
 
 GPU_TYPE = "a10g"
 """Not that of honest users: who waits for GPUs that others reserved is not under attack."""
@@ -87,14 +87,9 @@ class Attack:
 
 
 @dataclass
-class Attacker:
-    person: Person
-    dsn: str
-    script: Path
-    ssh_key: Path
-    chance: random.Random
-    stop: threading.Event
-    kinds: Sequence[str] = (*INSIDE, *OUTSIDE)
+class Record:
+    """What one attacker did."""
+
     attacks: list[Attack] = field(default_factory=list)
     effects: Counter[tuple[str, str]] = field(default_factory=Counter)
     """How often an attack had which effect."""
@@ -102,8 +97,26 @@ class Attacker:
     server_errors: Counter[str] = field(default_factory=Counter)
     submits: Counter[str] = field(default_factory=Counter)
     """The answers to a flood."""
+
+
+@dataclass
+class Attacker:
+    person: Person
+    dsn: str
+    script: Path
+    ssh_key: Path
+    chance: random.Random
+    stop: Stop
+    kinds: Sequence[str] = (*INSIDE, *OUTSIDE)
+    record: Record = field(default_factory=Record)
     reserved: float = 0.0
     """When the last dev server was asked for."""
+
+    def report(self, results: Connection) -> None:
+        """Attack in a process of one's own, and tell the test at the end."""
+        self.run()
+        results.send(self.record)
+        results.close()
 
     def run(self) -> None:
         server = self._reserve()
@@ -111,14 +124,15 @@ class Attacker:
             name = self.chance.choice(self.kinds)
             begun = time.monotonic()
             try:
-                self.effects[name, self._attack(server, name)] += 1
+                self.record.effects[name, self._attack(server, name)] += 1
             except FAILURES as error:
-                self.missed[f"{name}: {type(error).__name__}: {error}"[:200]] += 1
-            self.attacks.append(Attack(name, begun, time.monotonic()))
+                self.record.missed[f"{name}: {type(error).__name__}: {error}"[:200]] += 1
+            self.record.attacks.append(Attack(name, begun, time.monotonic()))
             if self._needs_another(server):
                 # Its trees, links and pipes have to be removed now.
                 self._release(server)
                 server = self._reserve()
+        self._release(server)
 
     def _needs_another(self, server: str) -> bool:
         """Now and then, as often as anybody may submit for long; or because this one has ended."""
@@ -167,7 +181,7 @@ class Attacker:
         """The status and the code of the answer."""
         answer = self.person.send(method, path, content)
         if answer.status >= _FIRST_SERVER_ERROR:
-            self.server_errors[f"{method} {path}: {answer.status}"] += 1
+            self.record.server_errors[f"{method} {path}: {answer.status}"] += 1
         text = answer.text  # type: ignore[attr-defined]  # see `Person.send`
         code = json.loads(text).get("code", "") if text else ""
         return f"{answer.status} {code}".rstrip()
@@ -222,7 +236,7 @@ class Attacker:
             self.person.cancel(job)
         if answers.keys().isdisjoint(REFUSALS):
             raise Missed(f"no limit was reached: {dict(answers)}")
-        self.submits += answers
+        self.record.submits += answers
         return ", ".join(sorted(answers))
 
     def _try_invalid_keys(self) -> str:
@@ -239,14 +253,14 @@ async def _send_message(dsn: str, queue: str, content: str) -> None:
         await connection.close()
 
 
-def describe(attackers: Sequence[Attacker]) -> str:
+def describe(attackers: Sequence[Record]) -> str:
     effects = sum((one.effects for one in attackers), Counter[tuple[str, str]]())
     missed = sum((one.missed for one in attackers), Counter[str]())
     told = {f"{name}: {effect}": count for (name, effect), count in sorted(effects.items())}
     return json.dumps({"attacks": told, "missed": dict(missed)}, indent=2)
 
 
-def count_beside(attackers: Sequence[Attacker], begun: float, ended: float) -> Counter[str]:
+def count_beside(attackers: Sequence[Record], begun: float, ended: float) -> Counter[str]:
     """The attacks that were going on in this stretch of time."""
     attacks = (attack for one in attackers for attack in one.attacks)
     return Counter(attack.name for attack in attacks if attack.begun < ended and attack.ended > begun)

@@ -7,7 +7,7 @@ import json
 import threading
 import time
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from tests.support.reservations import PUBLIC_KEY
 
@@ -16,6 +16,12 @@ START_SECONDS = 120.0
 PAUSE_SECONDS = 2.5
 """Of an honest user between two reservations; more often than every 2 seconds nobody may submit for long."""
 _OVER = ("cancelled", "failed", "expired")
+
+
+class Stop(Protocol):
+    """An event of this process or of another one."""
+
+    def is_set(self) -> bool: ...
 
 
 class Unlucky(Exception):
@@ -58,7 +64,7 @@ class Person:
             raise ValueError(answer)
         return str(answer["job_id"])
 
-    def wait_until_active(self, job: str, stop: threading.Event | None = None) -> bool:
+    def wait_until_active(self, job: str, stop: Stop | None = None) -> bool:
         return self._follow(job, ("active",), stop)
 
     def cancel(self, job: str) -> None:
@@ -72,7 +78,7 @@ class Person:
         answer = self.call("GET", "/v1/jobs?status=active,preparing,queued,pending&limit=100")
         return [str(job["job_id"]) for job in answer.get("jobs", ())]
 
-    def _follow(self, job: str, wanted: tuple[str, ...], stop: threading.Event | None) -> bool:
+    def _follow(self, job: str, wanted: tuple[str, ...], stop: Stop | None) -> bool:
         """Read the events until the status is as wanted. False: it ended otherwise, or took too long."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=TIMEOUT_SECONDS)
         deadline = time.monotonic() + START_SECONDS
@@ -102,11 +108,14 @@ class Honest:
     person: Person
     gpu_type: str
     stop: threading.Event
+    delay: float = 0.0
+    """Before the first reservation: those who all begin at once are the slowest of a run without attacks."""
     starts: list[tuple[float, float]] = field(default_factory=list)
     """When each was submitted, and when it was active."""
     errors: list[str] = field(default_factory=list)
 
     def run(self) -> None:
+        self.stop.wait(self.delay)
         while not self.stop.is_set():
             try:
                 self._reserve_once()

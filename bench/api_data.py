@@ -21,38 +21,69 @@ _USERS = 100
 _LIVE_OF_EACH = 3
 
 _ADD_ENDED = """
-INSERT INTO reservations (
-    reservation_id, user_id, name, gpu_type, gpu_count, duration, env_vars, ssh_public_keys, cli_version,
-    created_at, status, reason, detail, node_name, node_ip, node_port, ssh_host_keys, placed_at, launched_at,
-    expires_at, reservation_ended, cleaned_at, last_updated, version, event_count)
-SELECT id, $1, 'job-' || left(id::text, 8), 't4', 1, interval '1 hour', '{"A": "1"}', ARRAY[$3], '1.0.0',
-       began, 'expired', 'time_is_up', 'The reserved time is over.', 't4-0', '10.0.0.1', 30000, ARRAY[$3],
-       began, began, over, over, over, over, 5, 5
-FROM generate_series(1, $2) AS number,
-     LATERAL (SELECT gen_random_uuid() AS id, now() - (number + 120) * interval '1 minute' AS began),
-     LATERAL (SELECT began + interval '1 hour' AS over)
-ON CONFLICT DO NOTHING
+WITH added AS (
+    INSERT INTO reservation_records (
+        reservation_id, user_id, name, gpu_type, gpu_count, duration, created_at, status, reason, detail,
+        placed_at, launched_at, expires_at, ended_at, cleaned_at, last_updated, version, event_count)
+    SELECT id, $1, 'job-' || left(id::text, 8), 't4', 1, interval '1 hour', began, 'expired', 'time_is_up',
+           'The reserved time is over.', began, began, over, over, over, over, 5, 5
+    FROM generate_series(1, $2) AS number,
+         LATERAL (SELECT gen_random_uuid() AS id, now() - (number + 120) * interval '1 minute' AS began),
+         LATERAL (SELECT began + interval '1 hour' AS over)
+    ON CONFLICT DO NOTHING
+    RETURNING reservation_id
+), set_up AS (
+    INSERT INTO reservation_settings
+    SELECT reservation_id, '', '{"A": "1"}', ARRAY[$3::text], '', '1.0.0' FROM added
+), counted AS (
+    INSERT INTO reservation_counts AS known (user_id, gpu_type, slot, counted)
+    SELECT $1, 't4', 0, count(*) FROM added
+    ON CONFLICT (user_id, gpu_type, slot) DO UPDATE SET counted = known.counted + excluded.counted
+)
+INSERT INTO reservation_members
+SELECT reservation_id, 0, 't4-0', '10.0.0.1', 30000, ARRAY[$3::text] FROM added
 """
 _ADD_LIVE = """
-INSERT INTO reservations (
-    reservation_id, user_id, name, gpu_type, gpu_count, duration, ssh_public_keys, created_at, status, detail,
-    node_name, last_updated, queue_position)
-SELECT id, user_id, 'job-' || left(id::text, 8), 't4', 1, interval '1 hour', ARRAY[$3], now(),
-       CASE WHEN number = 1 THEN 'queued' ELSE 'preparing' END, 'Busy.',
-       CASE WHEN number > 1 THEN 't4-0' END, now(), number
-FROM (SELECT gen_random_uuid() AS id, user_id, number
-      FROM unnest($1::integer[]) AS user_id, generate_series(1, $2) AS number) made
-ON CONFLICT DO NOTHING
+WITH added AS (
+    INSERT INTO reservation_records (
+        reservation_id, user_id, name, gpu_type, gpu_count, duration, created_at, status, detail, placed_at,
+        last_updated, queue_position)
+    SELECT id, user_id, 'job-' || left(id::text, 8), 't4', 1, interval '1 hour', now(),
+           CASE WHEN number = 1 THEN 'queued' ELSE 'preparing' END, 'Busy.',
+           CASE WHEN number > 1 THEN now() END, now(), number
+    FROM (SELECT gen_random_uuid() AS id, user_id, number
+          FROM unnest($1::integer[]) AS user_id, generate_series(1, $2) AS number) made
+    ON CONFLICT DO NOTHING
+    RETURNING reservation_id, user_id, status
+), set_up AS (
+    INSERT INTO reservation_settings SELECT reservation_id, '', '{}', ARRAY[$3::text], '', '' FROM added
+), counted AS (
+    INSERT INTO reservation_counts AS known (user_id, gpu_type, slot, counted)
+    SELECT user_id, 't4', 0, count(*) FROM added GROUP BY user_id
+    ON CONFLICT (user_id, gpu_type, slot) DO UPDATE SET counted = known.counted + excluded.counted
+)
+INSERT INTO reservation_members
+SELECT reservation_id, 0, 't4-0', NULL, NULL, '{}' FROM added WHERE status = 'preparing'
 """
 _CHOOSE_ONE = """
-SELECT reservation_id FROM reservations WHERE user_id = $1 ORDER BY created_at OFFSET 5000 LIMIT 1
+SELECT reservation_id FROM reservation_records WHERE user_id = $1 ORDER BY created_at OFFSET 5000 LIMIT 1
 """
 _REMOVE_EVENTS = """
-DELETE FROM reservation_events e USING reservations r
+DELETE FROM reservation_events e USING reservation_records r
 WHERE r.reservation_id = e.reservation_id AND r.user_id = $1
 """
-_REMOVE_LIVE = "DELETE FROM reservations WHERE user_id = $1 AND cleaned_at IS NULL"
-_TIDY = "VACUUM ANALYZE reservations, reservation_events, pgmq.q_gpu_reservations"
+_REMOVE_LIVE = """
+WITH removed AS (
+    DELETE FROM reservation_records WHERE user_id = $1 AND cleaned_at IS NULL RETURNING gpu_type
+)
+UPDATE reservation_counts SET counted = counted - gone.count
+FROM (SELECT gpu_type, count(*) FROM removed GROUP BY gpu_type) gone
+WHERE user_id = $1 AND reservation_counts.gpu_type = gone.gpu_type AND slot = 0
+"""
+_TIDY = """
+VACUUM ANALYZE reservation_records, reservation_settings, reservation_members, reservation_events,
+    pgmq.q_gpu_reservations
+"""
 _HOST_KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl"
 
 

@@ -7,7 +7,7 @@ WHERE caller.key_hash = $1 AND caller.expires_at > now() AND caller.is_active;
 -- name: list
 SELECT json_build_object(
     'jobs', (SELECT json_agg(page) FROM (
-                 SELECT * FROM listed_rows r WHERE r.user_id = caller.user_id
+                 SELECT * FROM reservation_rows r WHERE r.user_id = caller.user_id
                  ORDER BY r.created_at DESC, r.reservation_id LIMIT 50) page),
     'total', (SELECT sum(c.counted) FROM reservation_counts c WHERE c.user_id = caller.user_id))::text
 FROM callers caller
@@ -20,13 +20,15 @@ WHERE caller.key_hash = $1 AND caller.expires_at > now() AND caller.is_active;
 
 -- name: submit
 WITH submitted AS (
-    INSERT INTO reservations (reservation_id, user_id, name, gpu_type, gpu_count, duration, ssh_public_keys,
-                              created_at, status, last_updated, event_count)
-    SELECT id, user_id, 'job-' || id, $2::text, $3::integer, $4::float8 * interval '1 hour', $5::text[],
+    INSERT INTO reservation_records (reservation_id, user_id, name, gpu_type, gpu_count, duration,
+                                     created_at, status, last_updated, event_count)
+    SELECT id, user_id, 'job-' || id, $2::text, $3::integer, $4::float8 * interval '1 hour',
            now(), 'pending', now(), 1
     FROM callers caller, gen_random_uuid() id
     WHERE caller.key_hash = $1 AND caller.expires_at > now() AND caller.is_active
     RETURNING reservation_id, gpu_type
+), set_up AS (
+    INSERT INTO reservation_settings SELECT reservation_id, '', '{}', $5::text[], '', '' FROM submitted
 ), due AS (
     INSERT INTO turns (kind, key, asked) SELECT 'reservation', reservation_id, 1 FROM submitted
 ), told AS (

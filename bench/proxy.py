@@ -34,11 +34,18 @@ TITLE = "The SSH proxy"
 COMMAND = "python -m bench proxy"
 _DEADLINE_SECONDS = 300
 _ADD_ACTIVE = """
-INSERT INTO reservations (
-    reservation_id, user_id, name, gpu_type, gpu_count, duration, ssh_public_keys, created_at, status, detail,
-    node_name, node_ip, node_port, ssh_host_keys, placed_at, launched_at, expires_at, last_updated)
-SELECT gen_random_uuid(), $1, 'tunnelled', 't4', 1, interval '1 hour', ARRAY['key'], now(), 'active', 'Runs.',
-       't4-0', '127.0.0.1', $2, ARRAY['key'], now(), now(), now() + interval '1 hour', now()
+WITH added AS (
+    INSERT INTO reservation_records (
+        reservation_id, user_id, name, gpu_type, gpu_count, duration, created_at, status, detail, placed_at,
+        launched_at, expires_at, last_updated)
+    SELECT gen_random_uuid(), $1, 'tunnelled', 't4', 1, interval '1 hour', now(), 'active', 'Runs.', now(),
+           now(), now() + interval '1 hour', now()
+    RETURNING reservation_id
+), set_up AS (
+    INSERT INTO reservation_settings SELECT reservation_id, '', '{}', ARRAY['key'], '', '' FROM added
+)
+INSERT INTO reservation_members
+SELECT reservation_id, 0, 't4-0', '127.0.0.1', $2, ARRAY['key'] FROM added
 RETURNING reservation_id
 """
 

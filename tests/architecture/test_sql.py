@@ -101,7 +101,7 @@ def test_every_channel_that_sql_notifies_has_a_listener() -> None:
     notified = {
         channel
         for noun in NOUNS
-        for query in load_queries(noun).values()
+        for query in map(load_queries(noun).__getitem__, load_queries(noun))
         for channel in re.findall(r"pg_notify\('(\w+)'", query)
     }
     assert notified == {channel.value for channel in Channel}

@@ -37,7 +37,7 @@ _SHORTEST_WITH_A_WARNING = "0.0845"
 """Hours: a little more than five minutes, so that the last warning comes seconds after the start."""
 _FORGET = """
 WITH forgotten AS (
-    UPDATE reservations SET created_at = clock_timestamp() - interval '6 minutes',
+    UPDATE reservation_records SET created_at = clock_timestamp() - interval '6 minutes',
         last_updated = clock_timestamp() - interval '6 minutes', last_queue_update = NULL
     WHERE reservation_id = $1 AND driven_at IS NULL
     RETURNING reservation_id

@@ -170,16 +170,14 @@ async def test_a_placement_whose_port_slot_is_gone_leaves_the_disk(stores: Store
     assert (await stores.disks.get(disk.id)).reservation_id == second.id
 
 
-async def test_who_only_wishes_for_a_disk_does_without(stores: Stores, user: User) -> None:
-    wish = HomeWish("default", DiskId(str(uuid4())), if_taken="Not kept.")
+async def test_the_default_disk_is_refused_as_well_while_another_has_it(stores: Stores, user: User) -> None:
+    wish = HomeWish("default", DiskId(str(uuid4())), is_default=True)
     first = await submit(stores, make_reservation(user), wish)
-    second = await submit(stores, make_reservation(user, warning="Look out."), wish)
-    assert (first.spec.disk_name, first.spec.warning) == ("default", "")
-    assert (second.spec.disk_id, second.spec.disk_name, second.spec.warning) == (
-        None,
-        "",
-        "Look out. Not kept.",
-    )
+    before = await stores.disks.get(first.spec.disk_id)
+    with pytest.raises(Conflict) as refused:
+        await submit(stores, make_reservation(user), wish)
+    assert (first.spec.disk_name, refused.value.code) == ("default", "disk_in_use")
+    assert await stores.disks.get(first.spec.disk_id) == before
 
 
 async def test_the_end_of_a_reservation_makes_its_disk_due(stores: Stores, user: User) -> None:

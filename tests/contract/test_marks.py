@@ -35,10 +35,12 @@ async def test_marks_are_of_ones_own_newest_first(stores: Stores, user: User, ke
     mine = [await submit(stores, make_reservation(user, created_at=time)) for time in times]
     stranger = await stores.users.upsert("eve")
     await submit(stores, make_reservation(stranger))
-    asked_by, page = await stores.reservations.list_marks_for_key(key, limit=2, offset=1)
+    asked_by, page = await stores.reservations.list_marks_for_key(key, ListQuery(limit=2, offset=1))
     assert (asked_by, page.total) == (user, 5)
     assert await read_ids(stores, page) == [mine[3].id, mine[2].id]
-    asked_by, page = await stores.reservations.list_marks_for_key(await add_key(stores, stranger), 50, 7)
+    asked_by, page = await stores.reservations.list_marks_for_key(
+        await add_key(stores, stranger), ListQuery(offset=7)
+    )
     assert (asked_by, page) == (stranger, MarkedPage((), 1))
 
 
@@ -49,7 +51,7 @@ async def test_a_key_that_is_no_good_gets_no_mark(
     await submit(stores, make_reservation(user))
     changed = {"unknown": {"key_hash": b"another"}, "expired": {"at": NOON + timedelta(hours=3)}}[wrong]
     asked = replace(key, **changed)
-    assert await stores.reservations.list_marks_for_key(asked, 50, 0) == (None, MarkedPage((), 0))
+    assert await stores.reservations.list_marks_for_key(asked, ListQuery()) == (None, MarkedPage((), 0))
 
 
 async def test_nothing_is_written_without_another_mark(stores: Stores, user: User, key: ShownKey) -> None:
@@ -110,7 +112,7 @@ async def test_the_total_is_exact_whoever_submits_at_once(stores: Stores, user: 
 
 async def read_totals(stores: Stores, user: User, key: ShownKey) -> tuple[int, int, int]:
     """One's own by key and by id, and everybody's."""
-    _, marked = await stores.reservations.list_marks_for_key(key, 50, 0)
+    _, marked = await stores.reservations.list_marks_for_key(key, ListQuery())
     own = await stores.reservations.list_page(ListQuery(user.user_id))
     everybodys = await stores.reservations.list_page(ListQuery())
     return marked.total, own.total, everybodys.total
@@ -122,14 +124,15 @@ async def read_ids(stores: Stores, page: MarkedPage) -> list[str]:
 
 
 async def read_mark(stores: Stores, key: ShownKey) -> Mark:
-    _, page = await stores.reservations.list_marks_for_key(key, 50, 0)
+    _, page = await stores.reservations.list_marks_for_key(key, ListQuery())
     [mark] = page.marks
     return mark
 
 
 async def remove_all(stores: Stores) -> None:
     await stores.database.execute("DELETE FROM reservation_events")
-    await stores.database.execute("DELETE FROM reservations")
+    await stores.database.execute("DELETE FROM reservation_records")
+    await stores.database.execute("DELETE FROM reservation_counts")
 
 
 async def add_key(stores: Stores, user: User) -> ShownKey:

@@ -10,8 +10,9 @@ import pytest
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.audit import SERVER_ITSELF, AuditAction, AuditEntry
 from gpudev.domain.reservation import Reservation
-from gpudev.ports.store import ListQuery, Page
+from gpudev.ports.store import ListQuery, MarkedPage
 from gpudev.ports.users import NewKey, ShownKey, User
+from gpudev.texts.vocabulary import Status
 from tests.support.reservations import NOON, make_reservation, submit
 
 pytestmark = pytest.mark.anyio
@@ -49,16 +50,23 @@ async def test_who_asks_is_found_out_with_what_is_asked_for(stores: Stores, user
 async def test_a_page_for_a_key_is_its_owners(stores: Stores, user: User) -> None:
     mine = await submit(stores, make_reservation(user))
     key, stranger = await add_key(stores, user), await stores.users.upsert("eve")
-    asked_by, page = await stores.reservations.list_page_for_key(key, ListQuery())
-    assert (asked_by, [found.id for found in page.reservations], page.total) == (user, [mine.id], 1)
-    asked_by, page = await stores.reservations.list_page_for_key(key, ListQuery(gpu_type="h100"))
-    assert (asked_by, page) == (user, Page((), 0))
-    asked_by, page = await stores.reservations.list_page_for_key(key, ListQuery(offset=7))
-    assert (asked_by, page) == (user, Page((), 1))
-    asked_by, page = await stores.reservations.list_page_for_key(
+    for query in (ListQuery(), ListQuery(statuses=(Status.PENDING,)), ListQuery(gpu_type="t4")):
+        asked_by, page = await stores.reservations.list_marks_for_key(key, query)
+        found = await stores.reservations.find_marked(page.marks)
+        assert [marked.reservation.id for marked in found.values()] == [mine.id]
+        assert (asked_by, page.total) == (user, 1)
+    asked_by, page = await stores.reservations.list_marks_for_key(key, ListQuery(gpu_type="h100"))
+    assert (asked_by, page) == (user, MarkedPage((), 0))
+    asked_by, page = await stores.reservations.list_marks_for_key(
+        key, ListQuery(statuses=(Status.ACTIVE,), gpu_type="t4")
+    )
+    assert (asked_by, page) == (user, MarkedPage((), 0))
+    asked_by, page = await stores.reservations.list_marks_for_key(key, ListQuery(offset=7))
+    assert (asked_by, page) == (user, MarkedPage((), 1))
+    asked_by, page = await stores.reservations.list_marks_for_key(
         await add_key(stores, stranger), ListQuery(user.user_id)
     )
-    assert (asked_by, page) == (stranger, Page((), 0))
+    assert (asked_by, page) == (stranger, MarkedPage((), 0))
 
 
 @pytest.mark.parametrize("wrong", ["unknown", "expired", "revoked"])
@@ -72,7 +80,7 @@ async def test_a_key_that_is_no_good_gets_nothing(stores: Stores, user: User, wr
     if wrong == "revoked":
         await stores.users.revoke_keys(AuditEntry(SERVER_ITSELF, AuditAction.KEY_REVOKED))
     assert await stores.reservations.list_matching_for_key(key, "my-run") == (None, ())
-    assert await stores.reservations.list_page_for_key(key, ListQuery()) == (None, Page((), 0))
+    assert await stores.reservations.list_marks_for_key(key, ListQuery()) == (None, MarkedPage((), 0))
     assert await stores.gpu_types.list_availability_for_key(key) == (None, ())
 
 

@@ -197,7 +197,7 @@ async def test_the_service_does_its_work_as_a_role_that_owns_nothing(
         "ALTER TABLE audit_entries DISABLE TRIGGER append_only",
         "ALTER TABLE audit_entries OWNER TO gpudev_app",
         "DROP TRIGGER append_only ON audit_entries",
-        "DROP TABLE reservations CASCADE",
+        "DROP TABLE reservation_records CASCADE",
         "DROP DATABASE gpudev",
         "TRUNCATE audit_entries CASCADE",
         "UPDATE audit_entries SET username = 'innocent'",

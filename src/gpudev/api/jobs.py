@@ -59,8 +59,8 @@ async def list_jobs(
         await app.admit(visitor)
         raise
     jobs: Sequence[object]
-    if query.wants_all and user is None:
-        marked = await app.list_jobs.marks(visitor, limit, offset)
+    if app.list_jobs.is_marked(query, user):
+        marked = await app.list_jobs.marks(visitor, query)
         jobs, total = await documents_of(request).of(marked.marks), marked.total
     else:
         page, now = await app.list_jobs(visitor, query, user), app.clock.now()

@@ -13,7 +13,7 @@ from gpudev.ports.store import HomeWish
 from gpudev.ports.users import User
 from gpudev.texts.vocabulary import DiskState
 
-_NO_HOME = (
+DEFAULT_DISK_TAKEN = (
     f'Your disk "{DEFAULT_DISK}" is in use by another reservation, so this home is not kept. '
     "Name another disk with --disk NAME to keep it."
 )
@@ -34,7 +34,7 @@ class WantedDisk:
         if self.name.lower() == NO_DISK:
             return None
         if not self.name:
-            return HomeWish(DEFAULT_DISK, new_disk_id(), size, if_taken=_NO_HOME)
+            return HomeWish(DEFAULT_DISK, new_disk_id(), size, is_default=True)
         return HomeWish(check_disk_name(self.name), new_disk_id(), size)
 
     def is_same_for(self, earlier: Reservation) -> bool:

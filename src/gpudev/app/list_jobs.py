@@ -18,19 +18,19 @@ class ListJobs:
     history: History | None = None
     """Where ended reservations may be read a moment late; None: nowhere else."""
 
+    def is_marked(self, query: ListQuery, username: str | None) -> bool:
+        """Whether the list is read by marks: one's own, unless a replica can answer for what is over."""
+        return username is None and (self.history is None or not is_history(query))
+
     async def __call__(self, visitor: Visitor, query: ListQuery, username: str | None = None) -> Page:
         """Who asks is always found out from the primary: a key that was revoked is revoked at once."""
         history = self.history if is_history(query) else None
-        if username is None and history is None:
-            user, page = await self.reservations.list_page_for_key(visitor.key, query)
-            self.admit.check(visitor, user)
-            return page
         owner = await self.jobs_of(await self.admit(visitor), username)
         return await (history or self.reservations).list_page(replace(query, user_id=owner))
 
-    async def marks(self, visitor: Visitor, limit: int, offset: int) -> MarkedPage:
-        """All of one's own, whatever their status and type, by their marks alone."""
-        user, page = await self.reservations.list_marks_for_key(visitor.key, limit, offset)
+    async def marks(self, visitor: Visitor, query: ListQuery) -> MarkedPage:
+        """One's own, by their marks alone."""
+        user, page = await self.reservations.list_marks_for_key(visitor.key, query)
         self.admit.check(visitor, user)
         return page
 

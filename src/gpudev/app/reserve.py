@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from gpudev.app.caller import Caller
-from gpudev.app.homes import DiskDesk, WantedDisk
+from gpudev.app.homes import DEFAULT_DISK_TAKEN, DiskDesk, WantedDisk
 from gpudev.app.let_in import FindWhomToLetIn, LetIn
 from gpudev.app.limits import Limiter
 from gpudev.app.preview import Preview
@@ -176,14 +176,16 @@ class Reserve:
     async def _write(
         self, named: Reservation, event: Event, entry: AuditEntry, wish: HomeWish | None
     ) -> Reservation:
-        """Two at once may both find the default disk free; the second look finds who was first."""
+        """The default disk is done without where another reservation has it, and the user is told."""
         quota = self.preview.sharing.quotas.find(named.spec.username, named.spec.gpu_type)
         try:
             return await self.reservations.submit(named, event, (entry,), wish, quota)
         except Conflict as conflict:
-            if conflict.code != "disk_in_use" or wish is None or not wish.if_taken:
+            if conflict.code != "disk_in_use" or wish is None or not wish.is_default:
                 raise
-        return await self.reservations.submit(named, event, (entry,), wish, quota)
+        warning = " ".join(filter(None, (named.spec.warning, DEFAULT_DISK_TAKEN)))
+        without_disk = replace(named, spec=replace(named.spec, warning=warning))
+        return await self.reservations.submit(without_disk, event, (entry,), None, quota)
 
     async def _exists(self, reservation_id: ReservationId) -> bool:
         """A repeat meets both its own id and its own name; either may be what is complained about."""

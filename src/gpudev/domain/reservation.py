@@ -263,8 +263,13 @@ def place(
     )
 
 
-def activate(reservation: Reservation, members: tuple[Member, ...], now: datetime) -> Reservation:
-    """The server answers; only now the reserved time starts to run."""
+def activate(
+    reservation: Reservation,
+    members: tuple[Member, ...],
+    now: datetime,
+    volume_id: VolumeId | None = None,
+) -> Reservation:
+    """The server answers; only now the reserved time starts to run. `volume_id` is that of its disk."""
     state = replace(
         reservation.state,
         status=check_move(reservation.state.status, Status.ACTIVE),
@@ -278,7 +283,7 @@ def activate(reservation: Reservation, members: tuple[Member, ...], now: datetim
     return replace(
         reservation,
         state=state,
-        location=replace(reservation.location, members=members),
+        location=replace(reservation.location, members=members, volume_id=volume_id),
         memory=replace(reservation.memory, told_notices=told),
     )
 

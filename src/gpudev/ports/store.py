@@ -95,11 +95,6 @@ class ListQuery:
     limit: int = 50
     offset: int = 0
 
-    @property
-    def wants_all(self) -> bool:
-        """Whatever their status and type."""
-        return not self.statuses and self.gpu_type is None
-
 
 @dataclass(frozen=True, slots=True)
 class StoredAvailability:
@@ -126,8 +121,8 @@ class HomeWish:
     disk_id: DiskId
     """Of the one that is made, if there is none of that name."""
     size_gb: int = DEFAULT_SIZE_GB
-    if_taken: str = ""
-    """Not empty: where a live reservation has it, do without, and warn with these words."""
+    is_default: bool = False
+    """Nobody named it: where a live reservation has it, the request does without."""
 
 
 class Reservations(Protocol):
@@ -168,14 +163,11 @@ class Reservations(Protocol):
         """Newest first, to be shown."""
         ...
 
-    async def list_page_for_key(self, key: ShownKey, query: ListQuery) -> tuple[User | None, Page]:
-        """Those of the key's owner; the query's user does not count."""
-        ...
+    async def list_marks_for_key(self, key: ShownKey, query: ListQuery) -> tuple[User | None, MarkedPage]:
+        """Those of the key's owner, newest first, for whoever has the most of them already.
 
-    async def list_marks_for_key(
-        self, key: ShownKey, limit: int, offset: int
-    ) -> tuple[User | None, MarkedPage]:
-        """All of the key's owner, newest first, for whoever has the most of them already."""
+        The query's user does not count.
+        """
         ...
 
     async def find_marked(self, marks: Sequence[Mark]) -> Mapping[Mark, Marked]:

@@ -19,7 +19,7 @@ from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.domain.names import NodeName
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.reservation import Event, Reservation, place
-from gpudev.ports.store import Mark
+from gpudev.ports.store import ListQuery, Mark
 from gpudev.ports.users import NewKey, ShownKey, User
 from gpudev.texts.vocabulary import EventKind
 from tests.integration.api.conftest import Person
@@ -63,7 +63,7 @@ async def test_a_document_is_made_once_and_again_after_a_change(
     [second] = await documents.of(await read_marks(stores))
     assert second is first[0]
     assert text_of([second]) == encode([job_detail(placed, app, NOON)])
-    await stores.database.execute("UPDATE reservations SET detail = 'Nearly there.'")
+    await stores.database.execute("UPDATE reservation_records SET detail = 'Nearly there.'")
     [third] = await documents.of(await read_marks(stores))
     assert b"Nearly there." in text_of([third])
 
@@ -111,7 +111,7 @@ async def place_one(stores: Stores, user: User) -> Reservation:
 
 
 async def read_marks(stores: Stores) -> tuple[Mark, ...]:
-    _, page = await stores.reservations.list_marks_for_key(ShownKey(b"ada", NOON), 50, 0)
+    _, page = await stores.reservations.list_marks_for_key(ShownKey(b"ada", NOON), ListQuery())
     return page.marks
 
 

@@ -53,7 +53,7 @@ async def make_events(dsn: str, job_id: str, *moves: Any) -> None:
         for move in moves:
             before = await stores.reservations.get(ReservationId(job_id))
             after, kind = move(before)
-            event = Event(kind, f"It is {kind} now.", datetime.now(UTC), after.reason)
+            event = Event(kind, f"It is {kind} now.", datetime.now(UTC), after.state.reason)
             async with stores.admissions.lock("t4") as transaction:
                 assert await transaction.record(Record(before, after, event))
 

@@ -249,7 +249,7 @@ class TestIdempotencyKey:
         for gpus in (1, 2, 4):
             seen.append(zoe.submit("daily", gpu_count=gpus).json["job_id"])
             assert zoe.submit("daily", gpu_count=gpus).json["job_id"] == seen[-1]
-            make_older(module_database, "reservations", "created_at", timedelta(hours=25))
+            make_older(module_database, "reservation_records", "created_at", timedelta(hours=25))
         assert len(set(seen)) == 3
 
     @pytest.mark.parametrize("key", ["x" * 201])

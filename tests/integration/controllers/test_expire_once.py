@@ -24,15 +24,20 @@ from tests.support.reservations import open_test_stores
 pytestmark = pytest.mark.anyio
 
 _SEED = """
-INSERT INTO reservations (
-    reservation_id, user_id, name, gpu_type, gpu_count, duration, created_at, status, reason, node_name,
-    node_ip, node_port, placed_at, launched_at, expires_at, reservation_ended, cleaned_at,
-    last_updated, event_count)
-SELECT (lpad(to_hex($1::bigint + n), 8, '0') || '-0000-4000-8000-000000000000')::uuid, $3, 'run-' || ($1 + n),
-       't4', 1, interval '2 hours', now() - interval '3 hours', $4, $5, 'gone', '127.0.0.1', 1,
-       now() - interval '3 hours', now() - interval '3 hours', now() + $6::interval,
-       CASE WHEN $4 = 'expired' THEN now() END, CASE WHEN $4 = 'expired' THEN now() END, now(), 1
-FROM generate_series(1, $2::integer) AS n
+WITH added AS (
+    INSERT INTO reservation_records (
+        reservation_id, user_id, name, gpu_type, gpu_count, duration, created_at, status, reason,
+        placed_at, launched_at, expires_at, ended_at, cleaned_at, last_updated, event_count)
+    SELECT (lpad(to_hex($1::bigint + n), 8, '0') || '-0000-4000-8000-000000000000')::uuid, $3,
+           'run-' || ($1 + n), 't4', 1, interval '2 hours', now() - interval '3 hours', $4, $5,
+           now() - interval '3 hours', now() - interval '3 hours', now() + $6::interval,
+           CASE WHEN $4 = 'expired' THEN now() END, CASE WHEN $4 = 'expired' THEN now() END, now(), 1
+    FROM generate_series(1, $2::integer) AS n
+    RETURNING reservation_id
+), set_up AS (
+    INSERT INTO reservation_settings SELECT reservation_id, '', '{}', '{}', '', '' FROM added
+)
+INSERT INTO reservation_members SELECT reservation_id, 0, 'gone', '127.0.0.1', 1, '{}' FROM added
 """
 _TURNS = """
 INSERT INTO turns (kind, key, next_turn_at)
@@ -73,7 +78,7 @@ class Fleet:
         return Counter(tuple(row) for row in rows)
 
     async def transaction_marks(self) -> dict[str, str]:
-        rows = await self.connection.fetch("SELECT reservation_id, xmin::text FROM reservations")
+        rows = await self.connection.fetch("SELECT reservation_id, xmin::text FROM reservation_records")
         return {str(row["reservation_id"]): row["xmin"] for row in rows}
 
 

@@ -118,7 +118,7 @@ async def test_a_row_only_in_the_database_is_freed_and_kept(ledger: Ledger) -> N
     user = await ledger.stores.users.upsert("ada")
     ended = await submit(ledger.stores, make_reservation(user))
     await ledger.stores.database.execute(
-        "UPDATE reservations SET status = 'cancelled', reservation_ended = now(), cleaned_at = now()"
+        "UPDATE reservation_records SET status = 'cancelled', ended_at = now(), cleaned_at = now()"
     )
     await ledger.add_row(state="available", ebs_volume_id="vol-gone")
     await ledger.stores.database.execute("UPDATE disks SET state = 'in_use', reservation_id = $1", ended.id)
@@ -170,7 +170,7 @@ async def test_a_disk_that_was_left_behind_is_given_back_by_way_of_a_snapshot(le
     user = await ledger.stores.users.upsert("ada")
     ended = await submit(ledger.stores, make_reservation(user))
     await ledger.stores.database.execute(
-        "UPDATE reservations SET status = 'cancelled', reservation_ended = now(), cleaned_at = now()"
+        "UPDATE reservation_records SET status = 'cancelled', ended_at = now(), cleaned_at = now()"
     )
     await ledger.add_row(ebs_volume_id=ledger.add_volume(), zone=ZONES[0], is_dirty=True)
     await ledger.stores.database.execute("UPDATE disks SET state = 'in_use', reservation_id = $1", ended.id)

@@ -139,7 +139,7 @@ async def test_a_row_that_was_lost_comes_back_from_the_volume(world: DiskWorld) 
     await world.drive()
     world.storage.note_copies()
     await world.stores.database.execute(
-        "TRUNCATE disks, snapshots, disk_operations, disk_events, reservations CASCADE"
+        "TRUNCATE disks, snapshots, disk_operations, disk_events, reservation_records CASCADE"
     )
     done = await world.reconcile()
     assert done is not None

@@ -318,7 +318,7 @@ async def end_right(dsn: str, reservation: str, what: str) -> None:
             await stores.users.set_active("ada", is_active=False, audit=entry)
         else:
             await stores.database.execute(
-                "UPDATE reservations SET status = 'cancelled', reservation_ended = now() "
+                "UPDATE reservation_records SET status = 'cancelled', ended_at = now() "
                 "WHERE reservation_id = $1",
                 reservation,
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from gpudev.adapters.postgres.audit import audit_rows
 from gpudev.adapters.postgres.pool import Database
@@ -49,13 +50,7 @@ class PostgresOperations:
         )
 
     async def settle(self, outcomes: Sequence[OperationOutcome], now: datetime) -> None:
-        await self._database.execute(
-            _SQL["settle"],
-            [outcome.operation_id for outcome in outcomes],
-            [outcome.status for outcome in outcomes],
-            [outcome.error for outcome in outcomes],
-            now,
-        )
+        await self._database.execute(*settle(outcomes, now))
 
     async def get(self, operation_id: OperationId, user_id: UserId | None) -> StoredOperation:
         row = await self._database.fetch_row(_SQL["get"], operation_id, user_id)
@@ -70,3 +65,14 @@ class PostgresOperations:
             requested_at=row["requested_at"],
             finished_at=row["finished_at"],
         )
+
+
+def settle(outcomes: Sequence[OperationOutcome], now: datetime) -> tuple[Any, ...]:
+    """The statement that writes what became of operations."""
+    return _SQL.bind(
+        "settle",
+        ids=[outcome.operation_id for outcome in outcomes],
+        statuses=[outcome.status for outcome in outcomes],
+        errors=[outcome.error for outcome in outcomes],
+        at=now,
+    )

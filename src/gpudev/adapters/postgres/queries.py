@@ -2,18 +2,26 @@
 
 A file is a noun; each query starts with a line `-- name: the_name` and ends before the comment or name
 line of the next. A line `-- include: noun.name` stands for that query. Nothing else in the system holds SQL.
+
+A parameter is `:name`, and gets its value by that name: `fetch(*queries.bind("get", name=value))`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
+from typing import Any
+
+from gpudev.domain.errors import Defect
 
 _NAME_LINE = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _INCLUDE_LINE = re.compile(r"^ *-- include: (\w+)\.(\w+)$", re.MULTILINE)
+_PARAMETER = re.compile(r"(?<![:\w']):([a-z]\w*)")
+"""Not a cast, and not in a time or a text."""
 _TRAILING_COMMENT = re.compile(r"(\n--[^\n]*)+\s*$")
 
 NOUNS = (
@@ -44,16 +52,55 @@ NOUNS = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Query:
+    """The text as PostgreSQL takes it, with the names of its parameters by their numbers."""
+
+    text: str
+    names: tuple[str, ...]
+
+
+class Queries:
+    """The queries of one file, by their names."""
+
+    def __init__(self, queries: Mapping[str, Query]) -> None:
+        self._queries = queries
+
+    def __getitem__(self, name: str) -> str:
+        return self._queries[name].text
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._queries)
+
+    def bind(self, name: str, /, **values: object) -> tuple[Any, ...]:
+        """The text with its values in their order; a value too many or too few is an error of ours."""
+        query = self._queries[name]
+        if values.keys() != set(query.names):
+            raise Defect("query_values_wrong", names=sorted(values.keys() ^ set(query.names)))
+        return (query.text, *(values[name] for name in query.names))
+
+
 @cache
-def load_queries(noun: str) -> Mapping[str, str]:
+def load_queries(noun: str) -> Queries:
     text = files(__package__).joinpath("sql", f"{noun}.sql").read_text(encoding="utf-8")
-    return parse_queries(_INCLUDE_LINE.sub(lambda found: load_queries(found[1])[found[2]].rstrip(";"), text))
+    return Queries(
+        parse_queries(_INCLUDE_LINE.sub(lambda found: load_queries(found[1])[found[2]].rstrip(";"), text))
+    )
 
 
-def parse_queries(text: str) -> Mapping[str, str]:
+def parse_queries(text: str) -> Mapping[str, Query]:
     """The queries of one file by their names."""
     _, *parts = _NAME_LINE.split(text)
     names, bodies = parts[::2], parts[1::2]
     return MappingProxyType(
-        {name: _TRAILING_COMMENT.sub("", body).strip() for name, body in zip(names, bodies, strict=True)}
+        {
+            name: _number_parameters(_TRAILING_COMMENT.sub("", body).strip())
+            for name, body in zip(names, bodies, strict=True)
+        }
     )
+
+
+def _number_parameters(text: str) -> Query:
+    names: dict[str, str] = {}
+    numbered = _PARAMETER.sub(lambda found: names.setdefault(found[1], f"${len(names) + 1}"), text)
+    return Query(numbered, tuple(names))

@@ -1,85 +1,128 @@
-"""The guarded write that every change of a reservation goes through, inside or outside a lease."""
+"""The guarded writes of a reservation: one statement for each part that has changed, all or nothing."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from datetime import datetime
+from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
+from gpudev.adapters.postgres.operations import settle
 from gpudev.adapters.postgres.pool import Connection
 from gpudev.adapters.postgres.queries import load_queries
-from gpudev.adapters.postgres.rows import member_to_json
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.reservation import Reservation
+from gpudev.domain.server import Member
+from gpudev.texts.vocabulary import Status
 
 _SQL = load_queries("reservations")
+_ADMISSIONS = load_queries("admissions")
 
-MARKS = (
-    "warned_minutes",
-    "extension_error",
-    "oom_count",
-    "last_oom_at",
-    "told_notices",
-    "progress",
-    "progress_at",
-    "stale_since",
-    "driven_at",
-    "kept_until",
-    "idle_warned_at",
-    "idle_warning",
-    "drain_warning",
-    "outcome",
-    "exit_code",
-)
-"""Columns, and fields of the same name, that say what the clock has done so far."""
+Statement = tuple[Any, ...]
+"""A query and its values."""
 
 
 async def write_record(connection: Connection, record: Record, lease_token: str | None) -> int | None:
-    """Change + event + outcomes in one statement; the new version, or None if somebody moved first."""
-    version: int | None = await connection.fetchval(_SQL["record"], *_values(record, lease_token))
+    """State and event, then what else has changed; the new version, or None if somebody moved first."""
+    others = list(_list_others(record))
+    is_alone = not others or connection.is_in_transaction()
+    async with nullcontext() if is_alone else connection.transaction():
+        version: int | None = await connection.fetchval(*_write_state(record, lease_token))
+        if version is None:
+            return None
+        if record.after.memory != record.before.memory:
+            await connection.execute(*write_memory(record.after, version, lease_token))
+        for statement in others:
+            await connection.execute(*statement)
     return version
 
 
-def marks_of(reservation: Reservation) -> dict[str, Any]:
-    """As one JSON value, since they always go together."""
-    known = asdict(reservation.memory) | asdict(reservation.state)
-    return {name: _plain(known[name]) for name in MARKS}
-
-
-def _plain(value: Any) -> Any:
-    return value.isoformat() if isinstance(value, datetime) else value
-
-
-def _values(record: Record, lease_token: str | None) -> tuple[Any, ...]:
-    after, event = record.after, record.event
-    return (
-        after.id,
-        record.before.version,
-        lease_token,
-        after.state.status,
-        after.state.reason,
-        after.state.detail,
-        after.node,
-        after.address.host if after.address else None,
-        after.address.port if after.address else None,
-        after.host_keys,
-        after.state.placed_at,
-        after.state.launched_at,
-        after.state.expires_at,
-        after.state.ended_at,
-        after.state.cancelled_at,
-        after.state.cleaned_at,
-        after.forecast.queue_position,
-        after.forecast.estimated_start_at,
-        event.at,
-        event.kind,
-        event.reason,
-        event.message,
-        [outcome.operation_id for outcome in record.outcomes],
-        [outcome.status for outcome in record.outcomes],
-        [outcome.error for outcome in record.outcomes],
-        record.concerns_admission,
-        [member_to_json(member) for member in after.location.members[1:]] or None,
-        marks_of(after),
-        after.location.port_slot or None,
+def write_memory(after: Reservation, version: int, lease_token: str | None) -> Statement:
+    """All of it; the version is the one that the reservation has now."""
+    memory = after.memory
+    return _SQL.bind(
+        "write_memory",
+        id=after.id,
+        version=version,
+        lease_token=lease_token,
+        warned_minutes=memory.warned_minutes,
+        told_notices=memory.told_notices,
+        extension_error=memory.extension_error,
+        oom_count=memory.oom_count,
+        last_oom_at=memory.last_oom_at,
+        progress=memory.progress,
+        progress_at=memory.progress_at,
+        stale_since=memory.stale_since,
+        driven_at=memory.driven_at,
+        kept_until=memory.kept_until,
+        idle_warned_at=memory.idle_warned_at,
+        idle_warning=memory.idle_warning,
+        drain_warning=memory.drain_warning,
     )
+
+
+def _write_state(record: Record, lease_token: str | None) -> Statement:
+    after, state, event = record.after, record.after.state, record.event
+    return _SQL.bind(
+        "write_state",
+        id=after.id,
+        version=record.before.version,
+        lease_token=lease_token,
+        status=state.status,
+        reason=state.reason,
+        detail=state.detail,
+        placed_at=state.placed_at,
+        launched_at=state.launched_at,
+        expires_at=state.expires_at,
+        ended_at=state.ended_at,
+        cleaned_at=state.cleaned_at,
+        port_slot=after.location.port_slot,
+        at=event.at,
+        event_kind=event.kind,
+        event_reason=event.reason,
+        event_message=event.message,
+    )
+
+
+def _list_others(record: Record) -> Iterator[Statement]:
+    before, after = record.before, record.after
+    if after.location.members != before.location.members:
+        yield _write_members(after)
+    if after.location.volume_id != before.location.volume_id:
+        yield _SQL.bind("write_volume", id=after.id, volume_id=after.location.volume_id)
+    if after.state.outcome != before.state.outcome:
+        yield _SQL.bind(
+            "write_outcome", id=after.id, outcome=after.state.outcome, exit_code=after.state.exit_code
+        )
+    if after.forecast != before.forecast:
+        yield _SQL.bind("clear_forecast", id=after.id)
+    yield from _list_consequences(record)
+
+
+def _list_consequences(record: Record) -> Iterator[Statement]:
+    """What others have to know of it."""
+    before, after = record.before, record.after
+    if after.state.status is Status.PREPARING and before.is_waiting:
+        yield _SQL.bind("start_forecast", id=after.id, at=record.event.at)
+    if record.outcomes:
+        yield settle(record.outcomes, record.event.at)
+    if after.spec.disk_id is not None and not after.is_placed:
+        yield _SQL.bind("wake_disk", id=after.id)
+    if record.concerns_admission:
+        yield (_ADMISSIONS["wake"], after.spec.gpu_type)
+
+
+def _write_members(after: Reservation) -> Statement:
+    members = after.location.members
+    addresses = [member.address for member in members]
+    return _SQL.bind(
+        "write_members",
+        id=after.id,
+        nodes=[member.node for member in members],
+        hosts=[address.host if address else None for address in addresses],
+        ports=[address.port if address else None for address in addresses],
+        keys=[_join_keys(member) for member in members],
+    )
+
+
+def _join_keys(member: Member) -> str:
+    return "\n".join(member.host_keys)

@@ -6,13 +6,14 @@ import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import asyncpg
 
 from gpudev.adapters.postgres.audit import audit_rows
 from gpudev.adapters.postgres.pool import Connection, Database, Row
 from gpudev.adapters.postgres.queries import load_queries
-from gpudev.adapters.postgres.recording import marks_of, write_record
+from gpudev.adapters.postgres.recording import write_memory, write_record
 from gpudev.adapters.postgres.rows import (
     caller_from,
     event_from,
@@ -62,17 +63,15 @@ class PostgresReservations:
         home: HomeWish | None = None,
         quota: Quota = NO_LIMIT,
     ) -> Reservation:
-        values = _submitted_values(reservation, event, audit, home)
         try:
-            if quota == NO_LIMIT:
-                row = await self._database.fetch_row(_SQL["submit"], *values)
-            else:
-                async with self._database.transaction() as connection:
+            async with self._database.transaction() as connection:
+                if quota != NO_LIMIT:
                     await _check_quota(connection, reservation, quota)
-                    row = await connection.fetchrow(_SQL["submit"], *values)
+                row = await connection.fetchrow(*_submit(reservation, event, home))
+                await connection.execute(*_add_settings(reservation, audit))
         except asyncpg.UniqueViolationError as error:
             raise _conflict(reservation, error) from error
-        return _with_home(reservation, row) if home and row else reservation
+        return _with_home(reservation, row) if row else reservation
 
     async def read_use(
         self, user_id: UserId, since: Mapping[str, datetime], now: datetime
@@ -108,19 +107,18 @@ class PostgresReservations:
         return caller_from(rows), reservations_on(rows)
 
     async def list_page(self, query: ListQuery) -> Page:
-        name, owner = ("list_page_of_all", ()) if query.user_id is None else ("list_page", (query.user_id,))
-        rows = await self._database.fetch(_SQL[name], *owner, *_page_values(query))
+        owner = {} if query.user_id is None else {"user_id": query.user_id}
+        name = "list_page" if owner else "list_page_of_all"
+        rows = await self._database.fetch(*_SQL.bind(name, **owner, **_page_values(query)))
         return Page(reservations_on(rows), rows[0]["total"])
 
-    async def list_page_for_key(self, key: ShownKey, query: ListQuery) -> tuple[User | None, Page]:
-        values = (key.key_hash, key.at, *_page_values(query))
-        rows = await self._database.fetch(_SQL["list_page_for_key"], *values)
-        return caller_from(rows), Page(reservations_on(rows), rows[0]["total"] if rows else 0)
-
-    async def list_marks_for_key(
-        self, key: ShownKey, limit: int, offset: int
-    ) -> tuple[User | None, MarkedPage]:
-        rows = await self._database.fetch(_SQL["list_marks_for_key"], key.key_hash, key.at, limit, offset)
+    async def list_marks_for_key(self, key: ShownKey, query: ListQuery) -> tuple[User | None, MarkedPage]:
+        values = {"key_hash": key.key_hash, "now": key.at, **_page_values(query)}
+        if query.statuses:
+            rows = await self._database.fetch(*_SQL.bind("list_marks_by_status_for_key", **values))
+        else:
+            del values["statuses"]
+            rows = await self._database.fetch(*_SQL.bind("list_marks_for_key", **values))
         pages = [MarkedPage(tuple(row["marks"]), row["total"]) for row in rows]
         return caller_from(rows), pages[0] if pages else MarkedPage((), 0)
 
@@ -169,9 +167,16 @@ class PostgresReservations:
         return replace(record.after, version=version)
 
     async def note(self, claim: Claim, after: Reservation) -> Reservation:
-        values = (after.id, after.version, claim.lease.token, after.state.detail, marks_of(after))
-        if await self._database.fetch_row(_SQL["note"], *values) is None:
-            raise Stale("reservation_changed", id=after.id)
+        async with self._database.transaction() as connection:
+            noted = await connection.fetchval(*write_memory(after, after.version, claim.lease.token))
+            if noted is None:
+                raise Stale("reservation_changed", id=after.id)
+            if after.state.detail != claim.reservation.state.detail:
+                detail = after.state.detail
+                await connection.execute(
+                    *_SQL.bind("write_detail", id=after.id, version=after.version, detail=detail)
+                )
+            await connection.execute(*_SQL.bind("announce", id=after.id))
         return after
 
     async def bury(
@@ -207,41 +212,46 @@ def _use_from(row: Row) -> Use:
     return Use(row["gpus"], row["waiting"], row["reserved_gpu_hours"], row["gpu_hours"], row["long_gpus"])
 
 
-def _submitted_values(
-    reservation: Reservation, event: Event, audit: Sequence[AuditEntry], home: HomeWish | None
-) -> tuple[object, ...]:
-    return (
-        reservation.id,
-        reservation.spec.user_id,
-        reservation.spec.name,
-        reservation.spec.gpu_type,
-        reservation.spec.gpu_count,
-        reservation.spec.duration,
-        dict(reservation.settings.env_vars),
-        reservation.settings.ssh_public_keys,
-        reservation.settings.client_version,
-        reservation.spec.created_at,
-        event.message,
-        reservation.settings.github_user,
-        reservation.spec.warning,
-        audit_rows(audit),
-        reservation.spec.node_count,
-        reservation.settings.image,
-        *_home_values(home),
-        reservation.spec.start_at,
-        dict(reservation.spec.node_labels),
+def _submit(reservation: Reservation, event: Event, home: HomeWish | None) -> tuple[Any, ...]:
+    spec = reservation.spec
+    return _SQL.bind(
+        "submit",
+        id=reservation.id,
+        user_id=spec.user_id,
+        name=spec.name,
+        gpu_type=spec.gpu_type,
+        gpu_count=spec.gpu_count,
+        node_count=spec.node_count,
+        node_labels=dict(spec.node_labels),
+        duration=spec.duration,
+        start_at=spec.start_at,
+        warning=spec.warning,
+        created_at=spec.created_at,
+        detail=reservation.state.detail,
+        event_message=event.message,
+        disk_name=home.disk_name if home else None,
+        new_disk_id=home.disk_id if home else None,
+        disk_size_gb=home.size_gb if home else None,
     )
 
 
-def _home_values(home: HomeWish | None) -> tuple[object, ...]:
-    if home is None:
-        return (None, None, None, None)
-    return home.disk_id, home.disk_name, home.size_gb, home.if_taken or None
+def _add_settings(reservation: Reservation, audit: Sequence[AuditEntry]) -> tuple[Any, ...]:
+    settings = reservation.settings
+    return _SQL.bind(
+        "add_settings",
+        id=reservation.id,
+        image=settings.image,
+        env_vars=dict(settings.env_vars),
+        ssh_public_keys=settings.ssh_public_keys,
+        github_user=settings.github_user,
+        client_version=settings.client_version,
+        audit=audit_rows(audit),
+    )
 
 
 def _with_home(reservation: Reservation, row: Row) -> Reservation:
     disk_id = DiskId(str(row["disk_id"])) if row["disk_id"] else None
-    spec = replace(reservation.spec, disk_id=disk_id, disk_name=row["disk_name"], warning=row["warning"])
+    spec = replace(reservation.spec, disk_id=disk_id, disk_name=row["disk_name"])
     return replace(reservation, spec=spec)
 
 
@@ -249,8 +259,13 @@ def _id_range(text: str) -> tuple[ReservationId | None, ReservationId | None]:
     return find_id_range(text) or (None, None)
 
 
-def _page_values(query: ListQuery) -> tuple[object, ...]:
-    return query.statuses, query.gpu_type, query.limit, query.offset
+def _page_values(query: ListQuery) -> dict[str, object]:
+    return {
+        "statuses": query.statuses,
+        "gpu_type": query.gpu_type,
+        "limit": query.limit,
+        "offset": query.offset,
+    }
 
 
 def _operations_from(row: Row) -> tuple[Operation, ...]:

@@ -32,7 +32,7 @@ def plan_preparing(seen: Observation) -> Plan:
     if not seen.cluster_answers:
         return (LookAgain(seen.now + seen.policy.recheck),)
     if seen.server is not None and _is_usable(seen.reservation, seen.server):
-        return (_activation(seen.reservation, seen.server, seen.now),)
+        return (_activation(seen, seen.server),)
     latest, policy = _with_progress(seen), _policy_of(seen)
     if why := expiry.find_end_of_start(latest, seen.now, policy):
         return plan_failure(seen, why)
@@ -146,10 +146,10 @@ def _stands_elsewhere(reservation: Reservation, server: ObservedServer) -> bool:
     )
 
 
-def _activation(reservation: Reservation, server: ObservedServer, now: datetime) -> Record:
+def _activation(seen: Observation, server: ObservedServer) -> Record:
     members = tuple(Member(member.node, member.address, member.host_keys) for member in server.members)
-    after = activate(reservation, members, now)
-    return Record(reservation, after, Event(EventKind.ACTIVE, after.state.detail, now))
+    after = activate(seen.reservation, members, seen.now, seen.disk.volume_id if seen.disk else None)
+    return Record(seen.reservation, after, Event(EventKind.ACTIVE, after.state.detail, seen.now))
 
 
 def _requeueing(reservation: Reservation, why: str, now: datetime) -> Record:

@@ -83,6 +83,7 @@ TEXTS = {
     ),
     "api_key_revoked_or_expired": Text("The API key was revoked or has expired.", hint="Log in again."),
     # rows
+    "query_values_wrong": Text("A query was not given the values that it needs: {names}."),
     "reservation_row_not_found": Text("Reservation {id} was not found."),
     "disk_row_not_found": Text("Disk {id} was not found."),
     "operation_row_not_found": Text("Operation {id} was not found."),

@@ -4,15 +4,15 @@ SELECT pg_advisory_xact_lock(hashtext('gpu-dev admission'), hashtext($1));
 
 -- name: read
 SELECT * FROM reservation_rows
-WHERE gpu_type = $1 AND cleaned_at IS NULL AND (node_name IS NOT NULL OR status IN ('pending', 'queued'));
+WHERE gpu_type = $1 AND cleaned_at IS NULL AND (member_nodes IS NOT NULL OR status IN ('pending', 'queued'));
 
 -- name: list_port_slots
-SELECT port_slot FROM reservations WHERE port_slot IS NOT NULL AND cleaned_at IS NULL;
+SELECT port_slot FROM reservation_records WHERE port_slot IS NOT NULL AND cleaned_at IS NULL;
 
 -- The first promise of each is kept, to see later how good it was; a booking is none.
 -- name: set_queue_places
 WITH placed AS (
-    UPDATE reservations
+    UPDATE reservation_records
     SET queue_position = p.position, estimated_start_at = p.estimated_start_at, reason = p.reason,
         detail = p.detail, planned_nodes = string_to_array(p.planned_nodes, ','), last_queue_update = $7,
         likely_from = p.likely_from, likely_to = p.likely_to
@@ -20,8 +20,8 @@ WITH placed AS (
                 $8::timestamptz[], $9::timestamptz[], $10::timestamptz[])
         AS p (reservation_id, position, estimated_start_at, reason, detail, planned_nodes,
               likely_from, likely_at, likely_to)
-    WHERE reservations.reservation_id = p.reservation_id AND status = 'queued'
-    RETURNING reservations.*, p.likely_at
+    WHERE reservation_records.reservation_id = p.reservation_id AND status = 'queued'
+    RETURNING reservation_records.*, p.likely_at
 ), kept AS (
     INSERT INTO forecasts (reservation_id, gpu_type, slots, asked_at, promised_at, likely_from, likely_at, likely_to,
                            length)
@@ -36,7 +36,7 @@ SELECT pg_notify('gpu_dev_event', reservation_id::text) FROM placed;
 SELECT pg_notify('gpu_dev_admission', $1);
 
 -- name: list_waiting_types
-SELECT gpu_type FROM reservations WHERE cleaned_at IS NULL AND status IN ('pending', 'queued')
+SELECT gpu_type FROM reservation_records WHERE cleaned_at IS NULL AND status IN ('pending', 'queued')
 UNION
 SELECT gpu_type FROM drains WHERE emptied_at IS NULL
 ORDER BY gpu_type;
@@ -44,12 +44,12 @@ ORDER BY gpu_type;
 -- Requests whose disk an earlier reservation has not given back, or that is still being made.
 -- name: list_disk_busy
 SELECT r.reservation_id
-FROM reservations r JOIN disks d USING (disk_id)
+FROM reservation_records r JOIN disks d USING (disk_id)
 WHERE r.gpu_type = $1 AND r.status IN ('pending', 'queued') AND d.state <> 'available';
 
 -- name: list_disk_zones
 SELECT r.reservation_id, d.zone
-FROM reservations r JOIN disks d USING (disk_id)
+FROM reservation_records r JOIN disks d USING (disk_id)
 WHERE r.gpu_type = $1 AND r.status IN ('pending', 'queued') AND d.zone <> '';
 
 -- name: take_disk

@@ -4,7 +4,7 @@ SELECT pg_try_advisory_lock(hashtext('gpu-dev disk reconciliation'));
 
 -- name: list_rows
 SELECT d.*, r.reservation_id IS NULL OR r.cleaned_at IS NOT NULL AS is_holder_clean
-FROM disk_rows d LEFT JOIN reservations r ON r.reservation_id = d.reservation_id
+FROM disk_rows d LEFT JOIN reservation_records r ON r.reservation_id = d.reservation_id
 ORDER BY d.disk_id;
 
 -- name: import

@@ -89,7 +89,7 @@ WITH changed AS (
 SELECT version,
        CASE WHEN $3::uuid IS NULL THEN pg_notify('gpu_dev_turn', 'disk ' || disk_id) END,
        CASE WHEN $27::boolean THEN pg_notify('gpu_dev_turn', 'reservation ' || $7::uuid) END,
-       (SELECT pg_notify('gpu_dev_admission', r.gpu_type) FROM reservations r
+       (SELECT pg_notify('gpu_dev_admission', r.gpu_type) FROM reservation_records r
         WHERE $28::boolean AND r.disk_id = $1 AND r.status IN ('pending', 'queued'))
 FROM changed;
 

@@ -46,19 +46,19 @@ UPDATE gpu_types SET rooms = $2 WHERE gpu_type = $1 AND rooms IS DISTINCT FROM $
 -- name: list_use
 SELECT user_id,
        sum(greatest(1, gpu_count) * ($3::float8 / 3600 / ln(2))
-           * (power(2, least(0, extract(epoch FROM coalesce(reservation_ended, $2) - $2)::float8) / $3)
+           * (power(2, least(0, extract(epoch FROM coalesce(ended_at, $2) - $2)::float8) / $3)
               - power(2, extract(epoch FROM launched_at - $2)::float8 / $3)))::float8 AS gpu_hours
-FROM reservations
-WHERE gpu_type = $1 AND launched_at IS NOT NULL AND coalesce(reservation_ended, $2) >= $4::timestamptz
+FROM reservation_records
+WHERE gpu_type = $1 AND launched_at IS NOT NULL AND coalesce(ended_at, $2) >= $4::timestamptz
 GROUP BY user_id;
 
 -- What was asked for and is over: given back early, extended, or not waited for.
 -- name: list_submissions
 SELECT created_at AS at, 'user-' || user_id AS "user", greatest(1, gpu_count / node_count) AS gpus,
        duration AS length, node_count AS nodes,
-       CASE WHEN reservation_ended < expires_at THEN reservation_ended - launched_at END AS used,
+       CASE WHEN ended_at < expires_at THEN ended_at - launched_at END AS used,
        coalesce(greatest(interval '0', expires_at - launched_at - duration), interval '0') AS extends,
-       CASE WHEN launched_at IS NULL THEN reservation_ended - created_at END AS gives_up
-FROM reservations
-WHERE gpu_type = $1 AND created_at >= $2 AND reservation_ended IS NOT NULL
+       CASE WHEN launched_at IS NULL THEN ended_at - created_at END AS gives_up
+FROM reservation_records
+WHERE gpu_type = $1 AND created_at >= $2 AND ended_at IS NOT NULL
 ORDER BY created_at, reservation_id;

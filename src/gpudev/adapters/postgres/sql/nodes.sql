@@ -11,7 +11,7 @@ ORDER BY 2, 1;
 
 -- name: list_holders
 SELECT * FROM reservation_rows
-WHERE cleaned_at IS NULL AND node_name IS NOT NULL
+WHERE cleaned_at IS NULL AND member_nodes IS NOT NULL
 ORDER BY expires_at NULLS LAST, reservation_id;
 
 -- name: list_drains
@@ -31,10 +31,9 @@ DELETE FROM drains WHERE node_name = $1 RETURNING true;
 -- The new version makes every turn in flight stale, so that none goes by without having seen the drain.
 -- name: wake_holders
 WITH noticed AS (
-    UPDATE reservations SET version = version + 1
+    UPDATE reservation_records SET version = version + 1
     WHERE cleaned_at IS NULL AND status IN ('preparing', 'active')
-      AND (node_name = $1
-           OR other_members @> jsonb_build_array(jsonb_build_object('node', $1::text)))
+      AND reservation_id IN (SELECT reservation_id FROM reservation_members WHERE node_name = $1)
     RETURNING reservation_id
 ), due AS (
     UPDATE turns SET asked = asked + 1

@@ -32,7 +32,7 @@ SELECT m.msg_id, m.read_ct, m.enqueued_at, m.test_of IS NOT NULL AS is_test,
        u.username, t.user_id, t.kind, t.url, t.secret, t.topics
 FROM m
 LEFT JOIN reservation_events e ON e.reservation_id = m.reservation_id AND e.number = m.number
-LEFT JOIN reservations r ON r.reservation_id = e.reservation_id
+LEFT JOIN reservation_records r ON r.reservation_id = e.reservation_id
 LEFT JOIN api_users u ON u.user_id = coalesce(r.user_id, m.test_of)
 LEFT JOIN notification_targets t ON t.user_id = u.user_id
 ORDER BY m.msg_id;

@@ -7,7 +7,7 @@ WITH requested AS (
     ON CONFLICT (operation_id) DO NOTHING
     RETURNING reservation_id
 ), noticed AS (
-    UPDATE reservations r SET version = r.version + 1
+    UPDATE reservation_records r SET version = r.version + 1
     FROM requested WHERE r.reservation_id = requested.reservation_id
     RETURNING r.reservation_id
 ), due AS (
@@ -22,12 +22,13 @@ SELECT pgmq.send('gpu_reservations', jsonb_build_object('reservation_id', reserv
        pg_notify('gpu_dev_messages', 'gpu_reservations')
 FROM noticed;
 
+-- What became of operations.
 -- name: settle
-UPDATE operations SET status = o.status, error = o.error, finished_at = $4
-FROM unnest($1::uuid[], $2::text[], $3::jsonb[]) AS o (operation_id, status, error)
+UPDATE operations SET status = o.status, error = o.error, finished_at = :at
+FROM unnest(:ids::uuid[], :statuses::text[], :errors::jsonb[]) AS o (operation_id, status, error)
 WHERE operations.operation_id = o.operation_id AND operations.status = 'requested';
 
 -- name: get
 SELECT o.operation_id, o.reservation_id, o.kind, o.status, o.error, o.requested_at, o.finished_at
-FROM operations o JOIN reservations r USING (reservation_id)
+FROM operations o JOIN reservation_records r USING (reservation_id)
 WHERE o.operation_id = $1 AND ($2::integer IS NULL OR r.user_id = $2);

@@ -3,11 +3,11 @@
 -- name: usage
 WITH running AS (
     SELECT r.reservation_id, r.gpu_type, u.username, greatest(r.gpu_count, 1) AS gpus,
-           r.launched_at, r.launched_at - r.created_at AS wait, r.reservation_ended,
-           coalesce(r.reservation_ended < r.expires_at, false) AS is_early,
-           greatest(r.launched_at, $1) AS begun, least(coalesce(r.reservation_ended, $3), $2) AS ended
-    FROM reservations r JOIN api_users u USING (user_id)
-    WHERE r.launched_at < $2::timestamptz AND coalesce(r.reservation_ended, $3::timestamptz) > $1::timestamptz
+           r.launched_at, r.launched_at - r.created_at AS wait, r.ended_at,
+           coalesce(r.ended_at < r.expires_at, false) AS is_early,
+           greatest(r.launched_at, $1) AS begun, least(coalesce(r.ended_at, $3), $2) AS ended
+    FROM reservation_records r JOIN api_users u USING (user_id)
+    WHERE r.launched_at < $2::timestamptz AND coalesce(r.ended_at, $3::timestamptz) > $1::timestamptz
 ), pieces AS (
     SELECT running.*, day, greatest(begun, day) AS piece_begun, least(ended, day + interval '1 day') AS piece_ended
     FROM running,
@@ -18,7 +18,7 @@ WITH running AS (
            (SELECT avg(s.is_idle::integer) FROM reservation_usage s
             WHERE s.reservation_id = pieces.reservation_id AND s.at >= piece_begun AND s.at < piece_ended) AS idle,
            launched_at >= piece_begun AND launched_at < piece_ended AS starts_here,
-           reservation_ended = piece_ended AND is_early AS is_released_here
+           ended_at = piece_ended AND is_early AS is_released_here
     FROM pieces
 )
 SELECT CASE $4::text WHEN 'user' THEN username WHEN 'type' THEN measured.gpu_type

@@ -34,7 +34,7 @@ WHERE at > $2;
 
 -- Whether there is such an item; a turn may be left of one whose row was lost.
 -- name: is_known
-SELECT EXISTS (SELECT FROM reservations WHERE $1::text = 'reservation' AND reservation_id = $2::uuid)
+SELECT EXISTS (SELECT FROM reservation_records WHERE $1::text = 'reservation' AND reservation_id = $2::uuid)
     OR EXISTS (SELECT FROM disks WHERE $1::text = 'disk' AND disk_id = $2::uuid);
 
 -- A letter about an item on which our code fails, in place of its messages.

@@ -4,7 +4,7 @@ WITH sampled AS (
         reservation_id uuid, at timestamptz, gpu_use real, gpu_memory real, ssh real, jupyter real, cpu real,
         is_simulated boolean, idle_since timestamptz, words text)
 ), noted AS (
-    UPDATE reservations r SET usage_at = s.at, idle_since = s.idle_since, idle_words = s.words
+    UPDATE reservation_records r SET usage_at = s.at, idle_since = s.idle_since, idle_words = s.words
     FROM sampled s WHERE r.reservation_id = s.reservation_id
     RETURNING r.reservation_id
 )

@@ -32,7 +32,7 @@ SELECT user_id, username, is_active FROM api_users WHERE username = $1;
 -- name: list_all
 SELECT u.user_id, u.username, u.is_active, u.created_at,
        (SELECT max(k.last_used_at) FROM api_keys k WHERE k.user_id = u.user_id) AS last_used_at,
-       (SELECT count(*) FROM reservations r
+       (SELECT count(*) FROM reservation_records r
         WHERE r.user_id = u.user_id AND r.status IN ('pending', 'queued', 'preparing', 'active')) AS live_reservations
 FROM api_users u
 ORDER BY u.username;

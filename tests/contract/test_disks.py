@@ -11,7 +11,17 @@ import pytest
 
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.capacity import Node
-from gpudev.domain.disk import Disk, DiskEvent, DiskId, DiskOperation, SnapshotId, VolumeId, move, soft_delete
+from gpudev.domain.disk import (
+    Disk,
+    DiskEvent,
+    DiskId,
+    DiskOperation,
+    DiskSpec,
+    SnapshotId,
+    VolumeId,
+    move,
+    soft_delete,
+)
 from gpudev.domain.errors import Conflict, NotFound, Stale
 from gpudev.domain.names import NodeName, OperationId
 from gpudev.domain.operations import OperationOutcome
@@ -24,7 +34,7 @@ from gpudev.ports.turns import Kind
 from gpudev.ports.users import User
 from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import DiskEventKind, DiskOperationKind, DiskState, EventKind, OperationStatus
-from tests.support.parts import change
+from tests.support.parts import change, change_disk
 from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
 
 pytestmark = pytest.mark.anyio
@@ -34,7 +44,7 @@ NODE = Node(NodeName("t4-0"), "t4", 4, 4)
 
 
 def make_disk(user: User, name: str = "work", **changes: object) -> Disk:
-    disk = Disk(DiskId(str(uuid4())), user.user_id, user.username, name, 20, NOON)
+    disk = Disk(DiskId(str(uuid4())), DiskSpec(user.user_id, user.username, name, 20, NOON))
     return replace(disk, **changes)  # type: ignore[arg-type]  # by name
 
 
@@ -80,7 +90,7 @@ async def test_a_name_is_taken_among_disks_that_are_not_deleted(stores: Stores, 
 
 async def test_a_late_writer_is_refused(stores: Stores, user: User) -> None:
     disk = await add(stores, make_disk(user, state=DiskState.AVAILABLE))
-    renamed = RecordDisk(disk, replace(disk, name="other"), NOON)
+    renamed = RecordDisk(disk, change_disk(disk, name="other"), NOON)
     await stores.disks.request(renamed, an_operation(DiskOperationKind.RENAME))
     with pytest.raises(Stale):
         await stores.disks.request(renamed, an_operation(DiskOperationKind.RENAME))
@@ -116,12 +126,12 @@ async def test_a_record_settles_operations_and_tells_what_happened(stores: Store
     snapshot = ObservedSnapshot(
         SnapshotId("snap-1"), VolumeId("vol-1"), None, SnapshotPhase.COMPLETED, NOON, 20
     )
-    after = move(disk, DiskState.AVAILABLE, volume_id=VolumeId("vol-1"))
+    after = change_disk(move(disk, DiskState.AVAILABLE), volume_id=VolumeId("vol-1"))
     event = DiskEvent(DiskEventKind.CREATED, fact("disk_volume_ready", volume="vol-1"), NOON)
     written = await stores.disks.record(claim, RecordDisk(disk, after, NOON, event, (outcome,), (snapshot,)))
     assert written.version == disk.version + 1
     stored = await stores.disks.get(disk.id)
-    assert (stored.volume_id, stored.operation_status) == ("vol-1", "done")
+    assert (stored.volume.volume_id, stored.operation_status) == ("vol-1", "done")
     assert await stores.disks.list_events(disk.id) == (event,)
     assert [each.snapshot_id for each in await stores.disks.list_snapshots(disk.id)] == ["snap-1"]
     await stores.disks.keep_listing(SnapshotId("snap-1"), "a file", None, 7)

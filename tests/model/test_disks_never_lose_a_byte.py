@@ -238,20 +238,20 @@ class Disks(RuleBasedStateMachine):
         if disk.state is DiskState.CREATING:
             return
         expected = self.world.expected.get(disk.id, set())
-        there = self.world.storage.read(disk.volume_id) if disk.volume_id else frozenset()
-        assert expected <= there, f"{disk.name} ({disk.state}) lost {expected - there}"
+        there = self.world.storage.read(disk.volume.volume_id) if disk.volume.volume_id else frozenset()
+        assert expected <= there, f"{disk.spec.name} ({disk.state}) lost {expected - there}"
 
     def check_that_rows_and_volumes_agree(self) -> None:
         volumes = {each.volume_id: each for each in self.run(self.world.storage.volumes.list_volumes())}
         for disk in self.run(self.world.list_disks()):
-            if disk.volume_id is None or disk.state is DiskState.PURGED:
+            if disk.volume.volume_id is None or disk.state is DiskState.PURGED:
                 continue
-            volume = volumes.get(disk.volume_id)
+            volume = volumes.get(disk.volume.volume_id)
             if disk.state is DiskState.PURGING and volume is None:
                 continue
             assert volume is not None, disk
-            assert volume.size_gb == disk.size_gb
-            assert bool(volume.attached_to) is disk.is_attached
+            assert volume.size_gb == disk.spec.size_gb
+            assert bool(volume.attached_to) is disk.volume.is_attached
 
     @override
     def teardown(self) -> None:

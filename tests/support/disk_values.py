@@ -30,6 +30,7 @@ from gpudev.domain.volume import (
 from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import DiskOperationKind, DiskState, Status
 from tests.support.domain_values import HOUR, NOW, make_id, make_reservation
+from tests.support.parts import build_disk
 
 DISK_ID = DiskId("d15c0000-0000-4000-8000-000000000001")
 VOLUMES = [VolumeId(f"vol-{number}") for number in range(3)]
@@ -56,15 +57,15 @@ def make_disk(state: DiskState = DiskState.AVAILABLE, **changes: Any) -> Disk:
         values |= {"reservation_id": HOLDER}
     if state in DELETED:
         values |= {"deleted_at": NOW - HOUR, "delete_date": NOW - HOUR + SOFT_DELETE_LASTS}
-    return Disk(**(values | changes))
+    return build_disk(**(values | changes))
 
 
 def make_volume(disk: Disk, number: int = 0, **changes: Any) -> ObservedVolume:
     values: dict[str, Any] = {
         "volume_id": VOLUMES[number],
         "tags": tags_of(disk),
-        "size_gb": disk.size_gb,
-        "created_at": disk.created_at,
+        "size_gb": disk.spec.size_gb,
+        "created_at": disk.spec.created_at,
         "zone": "a",
     }
     return ObservedVolume(**(values | changes))
@@ -83,7 +84,7 @@ def make_snapshot(disk: Disk, number: int = 0, **changes: Any) -> ObservedSnapsh
 
 def observe(disk: Disk, **changes: Any) -> DiskObservation:
     """The disk with its volume, unless told otherwise."""
-    has_volume = disk.volume_id is not None
+    has_volume = disk.volume.volume_id is not None
     values: dict[str, Any] = {
         "disk": disk,
         "holdings": Holdings((make_volume(disk),) if has_volume else ()),

@@ -54,7 +54,7 @@ from tests.support.engines import AnyEngine, make_reservation_engine
 from tests.support.reservations import NOON, make_reservation, submit
 
 TABLES = (
-    "TRUNCATE turns, reservations, reservation_events, operations, disks, snapshots, disk_operations, "
+    "TRUNCATE turns, reservation_records, reservation_events, operations, disks, snapshots, disk_operations, "
     "disk_events, disk_reconciliations, pgmq.q_disk_operations, pgmq.q_gpu_reservations CASCADE"
 )
 Content = frozenset[str]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import Any
 
+from gpudev.domain.disk import Disk, DiskSpec, DiskVolume, Snapshots
 from gpudev.domain.reservation import (
     Activity,
     Forecast,
@@ -30,21 +31,40 @@ PART_OF = {field.name: part for part, kind in _PARTS.items() for field in fields
 
 def build(**values: Any) -> Reservation:
     """`build(id=..., gpu_type=..., status=...)`."""
-    own, parts = _sort(values)
+    own, parts = _sort(values, PART_OF)
     return Reservation(**own, **{part: kind(**parts.get(part, {})) for part, kind in _PARTS.items()})
 
 
 def change(reservation: Reservation, **values: Any) -> Reservation:
     """`change(reservation, status=..., expires_at=...)`."""
-    own, parts = _sort(values)
+    own, parts = _sort(values, PART_OF)
     changed = {part: replace(getattr(reservation, part), **of_part) for part, of_part in parts.items()}
     return replace(reservation, **own, **changed)
 
 
-def _sort(values: dict[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    own = {name: value for name, value in values.items() if name not in PART_OF}
+def _sort(
+    values: dict[str, Any], part_of: dict[str, str]
+) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
+    own = {name: value for name, value in values.items() if name not in part_of}
     parts: dict[str, dict[str, Any]] = {}
     for name, value in values.items():
-        if name in PART_OF:
-            parts.setdefault(PART_OF[name], {})[name] = value
+        if name in part_of:
+            parts.setdefault(part_of[name], {})[name] = value
     return own, parts
+
+
+_DISK_PARTS: dict[str, type[Any]] = {"spec": DiskSpec, "volume": DiskVolume, "snapshots": Snapshots}
+DISK_PART_OF = {field.name: part for part, kind in _DISK_PARTS.items() for field in fields(kind)}
+
+
+def build_disk(**values: Any) -> Disk:
+    """`build_disk(id=..., name=..., state=...)`."""
+    own, parts = _sort(values, DISK_PART_OF)
+    return Disk(**own, **{part: kind(**parts.get(part, {})) for part, kind in _DISK_PARTS.items()})
+
+
+def change_disk(disk: Disk, **values: Any) -> Disk:
+    """`change_disk(disk, zone=..., state=...)`."""
+    own, parts = _sort(values, DISK_PART_OF)
+    changed = {part: replace(getattr(disk, part), **of_part) for part, of_part in parts.items()}
+    return replace(disk, **own, **changed)

@@ -20,21 +20,21 @@ _STATUS_OF_DISKS = {OperationStatus.DONE: "completed"}
 def disk_info(disk: Disk, snapshots: tuple[StoredSnapshot, ...] = ()) -> DiskInfo:
     used = snapshots[0].used_bytes if snapshots else None
     return DiskInfo(
-        disk_name=disk.name,
-        user_id=disk.username,
-        size_gb=disk.size_gb,
-        created_at=disk.created_at,
+        disk_name=disk.spec.name,
+        user_id=disk.spec.username,
+        size_gb=disk.spec.size_gb,
+        created_at=disk.spec.created_at,
         in_use=disk.in_use,
         is_backing_up=disk.is_backing_up,
         is_deleted=disk.is_deleted,
-        snapshot_count=disk.snapshot_count,
+        snapshot_count=disk.snapshots.snapshot_count,
         state=disk.state,
         disk_size=_describe_size(used) if used is not None else None,
         last_used=disk.last_used,
         reservation_id=disk.named_by or disk.reservation_id,
         delete_date=disk.delete_date,
-        last_snapshot_at=disk.last_snapshot_at,
-        volume_id=disk.volume_id,
+        last_snapshot_at=disk.snapshots.last_snapshot_at,
+        volume_id=disk.volume.volume_id,
         problem=_say(disk.problem),
     )
 

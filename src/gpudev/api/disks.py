@@ -74,7 +74,7 @@ async def restore_disk(
 ) -> Response:
     """Have a deleted disk back; of several of that name, the one that was deleted last."""
     disk, operation = await app.disks.restore(caller, name, (body.new_name if body else None) or "")
-    return json_response(views.action(operation, disk.name, fact("disk_back", name=disk.name)))
+    return json_response(views.action(operation, disk.spec.name, fact("disk_back", name=disk.spec.name)))
 
 
 @router.post("/{name}/rename", response_model=RenamedDisk, responses=problems(400, 404, 409, 410))
@@ -82,9 +82,9 @@ async def rename_disk(app: App, caller: Caller, name: DiskName, body: RenameDisk
     """Call a disk something else."""
     renamed = await app.disks.rename(caller, name, body.new_name)
     answer = RenamedDisk(
-        message=say(fact("disk_renamed", name=name, new_name=renamed.disk.name)),
+        message=say(fact("disk_renamed", name=name, new_name=renamed.disk.spec.name)),
         old_name=name,
-        new_name=renamed.disk.name,
+        new_name=renamed.disk.spec.name,
         snapshots_updated=renamed.snapshots_updated,
         errors=None if renamed.is_done else [say(fact("disk_tags_pending"))],
     )

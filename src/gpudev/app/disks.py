@@ -15,7 +15,7 @@ from datetime import timedelta
 from gpudev.app.caller import Caller
 from gpudev.domain import disk as rules
 from gpudev.domain.audit import AuditAction, AuditEntry
-from gpudev.domain.disk import DEFAULT_SIZE_GB, Disk, DiskEvent, DiskId, DiskOperation
+from gpudev.domain.disk import DEFAULT_SIZE_GB, Disk, DiskEvent, DiskId, DiskOperation, DiskSpec, DiskVolume
 from gpudev.domain.errors import Conflict, Gone, NotFound, Stale
 from gpudev.domain.names import OperationId
 from gpudev.domain.plans.disk_actions import RecordDisk
@@ -68,16 +68,16 @@ class OwnDisks:
 
     async def create(self, caller: Caller, name: str, size_gb: int | None) -> DiskOperation:
         now = self.clock.now()
-        disk = Disk(
-            id=new_disk_id(),
+        spec = DiskSpec(
             user_id=caller.user_id,
             username=caller.username,
             name=rules.check_disk_name(name),
             size_gb=rules.check_size(DEFAULT_SIZE_GB if size_gb is None else size_gb),
             created_at=now,
         )
+        disk = Disk(new_disk_id(), spec)
         operation = self._operation(DiskOperationKind.CREATE)
-        entry = caller.entry(AuditAction.DISK_CREATE, name, detail=f"{disk.size_gb} GB.")
+        entry = caller.entry(AuditAction.DISK_CREATE, name, detail=f"{disk.spec.size_gb} GB.")
         await self.disks.create(disk, operation, (entry,))
         return operation
 
@@ -99,13 +99,13 @@ class OwnDisks:
 
     async def rename(self, caller: Caller, name: str, new_name: str) -> Renamed:
         def decide(disk: Disk) -> Disk:
-            return replace(disk, name=rules.check_disk_name(new_name))
+            return replace(disk, spec=replace(disk.spec, name=rules.check_disk_name(new_name)))
 
         entry = caller.entry(AuditAction.DISK_RENAME, name, detail=f"To {new_name}.")
         asked = self._operation(DiskOperationKind.RENAME)
         disk, operation = await self._change(caller, name, decide, asked, entry)
         is_done = await self._wait_for(operation.operation_id)
-        return Renamed(disk, disk.snapshot_count if is_done else 0, is_done)
+        return Renamed(disk, disk.snapshots.snapshot_count if is_done else 0, is_done)
 
     async def restore(self, caller: Caller, name: str, new_name: str = "") -> tuple[Disk, DiskOperation]:
         now = self.clock.now()
@@ -119,7 +119,7 @@ class OwnDisks:
             if disk.state is not DiskState.SOFT_DELETED:
                 raise Gone("disk_purged", name=name, code="disk_purged")
             after = rules.restore(disk, rules.check_disk_name(new_name or name))
-            event = DiskEvent(DiskEventKind.RESTORED, fact("disk_restored", name=after.name), now)
+            event = DiskEvent(DiskEventKind.RESTORED, fact("disk_restored", name=after.spec.name), now)
             try:
                 return await self.disks.request(
                     RecordDisk(disk, after, now, event), operation, (entry,)
@@ -152,7 +152,7 @@ class OwnDisks:
         snapshots = await self.disks.list_snapshots(disk.id)
         found = await self.disks.find_content(disk.id)
         if found is None or not snapshots:
-            return Content("", fact("disk_without_snapshot", name=disk.name))
+            return Content("", fact("disk_without_snapshot", name=disk.spec.name))
         taken = snapshots[0]
         if found.address and self.listings is not None:
             return Content(await self.listings.read(found.address), _describe(taken), taken)
@@ -164,7 +164,7 @@ class OwnDisks:
         """Of everybody's disks: those that cannot go on."""
         stuck = await self.disks.list_stuck()
         return [
-            fact("disk_problem", name=disk.name, username=disk.username, problem=disk.problem)
+            fact("disk_problem", name=disk.spec.name, username=disk.spec.username, problem=disk.problem)
             for disk in stuck
         ]
 
@@ -242,10 +242,10 @@ def check_free(disk: Disk) -> None:
     """Refuse what cannot be done to a disk that somebody has, with what can be done about that."""
     holder = disk.named_by or disk.reservation_id
     if disk.named_by is not None:
-        raise Conflict("disk_attached", name=disk.name, reservation=disk.named_by, code="disk_in_use")
+        raise Conflict("disk_attached", name=disk.spec.name, reservation=disk.named_by, code="disk_in_use")
     if disk.state is not DiskState.AVAILABLE:
         raise Conflict(
-            "disk_is_busy", name=disk.name, state=disk.state, reservation=holder, code="disk_in_use"
+            "disk_is_busy", name=disk.spec.name, state=disk.state, reservation=holder, code="disk_in_use"
         )
 
 
@@ -262,27 +262,21 @@ def _plan_clone(
 ) -> tuple[Disk, RecordDisk | None, Fact]:
     """The copy, the source's own move if it needs a fresh snapshot, and what the owner is told."""
     now = clock.now()
-    copy = Disk(
-        id=new_disk_id(),
-        user_id=source.user_id,
-        username=source.username,
-        name=new_name,
-        size_gb=source.size_gb,
-        created_at=now,
-        zone=source.zone,
-        source_disk_id=source.id,
+    spec = replace(
+        source.spec, name=new_name, created_at=now, source_disk_id=source.id, source_snapshot_id=None
     )
+    copy = Disk(new_disk_id(), spec, DiskVolume(zone=source.volume.zone))
     newest = snapshots[0] if snapshots else None
     is_free = source.state is DiskState.AVAILABLE
-    if is_free and source.is_dirty and not source.problem:
-        number = source.snapshot_number + 1
-        after = rules.move(source, DiskState.SNAPSHOTTING, snapshot_number=number)
+    if is_free and source.volume.is_dirty and not source.problem:
+        after = rules.begin_snapshot(rules.move(source, DiskState.SNAPSHOTTING))
         event = DiskEvent(DiskEventKind.SNAPSHOT, fact("disk_copy_begun", name=new_name), now)
-        return copy, RecordDisk(source, after, now, event), fact("disk_copying", name=source.name)
+        return copy, RecordDisk(source, after, now, event), fact("disk_copying", name=source.spec.name)
     if newest is not None:
-        copied = replace(copy, source_snapshot_id=newest.snapshot_id)
-        return copied, None, fact("disk_copying_snapshot", name=source.name, at=newest.started_at)
+        copied = replace(copy, spec=replace(spec, source_snapshot_id=newest.snapshot_id))
+        return copied, None, fact("disk_copying_snapshot", name=source.spec.name, at=newest.started_at)
     if is_free and not source.problem:
         # Nobody has ever written to it: a copy of nothing.
-        return replace(copy, source_disk_id=None), None, fact("disk_copying_nothing", name=source.name)
-    raise Conflict("disk_in_use_without_snapshot", name=source.name, code="disk_in_use")
+        empty = replace(copy, spec=replace(spec, source_disk_id=None))
+        return empty, None, fact("disk_copying_nothing", name=source.spec.name)
+    raise Conflict("disk_in_use_without_snapshot", name=source.spec.name, code="disk_in_use")

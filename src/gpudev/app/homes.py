@@ -68,16 +68,17 @@ class DiskDesk:
         if wanted.size_gb is None or wanted.name.lower() == NO_DISK:
             return ()
         disk = await self.disks.find(user.user_id, wanted.name or DEFAULT_DISK)
-        if disk is None or disk.size_gb == wanted.size_gb:
+        if disk is None or disk.spec.size_gb == wanted.size_gb:
             return ()
-        remark = f'Disk "{disk.name}" has {disk.size_gb} GB already; the size asked for was not looked at.'
-        return (f"{remark} Make it bigger with: gpu-dev disk grow {disk.name} SIZE",)
+        has = f'Disk "{disk.spec.name}" has {disk.spec.size_gb} GB already'
+        remark = f"{has}; the size asked for was not looked at."
+        return (f"{remark} Make it bigger with: gpu-dev disk grow {disk.spec.name} SIZE",)
 
     async def describe_conflict(self, user: User, wish: HomeWish) -> Conflict:
         """The sentence with the choices: another disk, a new one, or none."""
         disks = await self.disks.list_of(user.user_id)
-        taken = next((disk for disk in disks if disk.name == wish.disk_name), None)
-        free = [disk.name for disk in disks if disk.state is DiskState.AVAILABLE and not disk.named_by]
+        taken = next((disk for disk in disks if disk.spec.name == wish.disk_name), None)
+        free = [disk.spec.name for disk in disks if disk.state is DiskState.AVAILABLE and not disk.named_by]
         return Conflict(
             "wanted_disk_attached",
             name=wish.disk_name,

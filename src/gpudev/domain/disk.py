@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import NewType
@@ -84,43 +84,62 @@ class DiskEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Disk:
-    """One row of `disks`, as the rules see it. `version` grows with every change."""
+class DiskSpec:
+    """Whose it is, and what was asked for."""
 
-    id: DiskId
     user_id: UserId
     username: str
     name: str
     size_gb: int
     created_at: datetime
-    state: DiskState = DiskState.CREATING
-    reservation_id: ReservationId | None = None
-    """Whose it is, from the moment it is taken until it is given back."""
-    volume_id: VolumeId | None = None
-    """None: no volume was made yet. A volume that is named here and not found is lost, never made anew."""
-    zone: str = ""
     source_disk_id: DiskId | None = None
     """The disk that this one is a copy of, until the copy is made."""
     source_snapshot_id: SnapshotId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DiskVolume:
+    """Where its data is."""
+
+    volume_id: VolumeId | None = None
+    """None: no volume was made yet. A volume that is named here and not found is lost, never made anew."""
+    zone: str = ""
     is_dirty: bool = False
     """Somebody may have written to the volume since its last complete snapshot."""
+    is_attached: bool = False
+    """By the last reconciliation, to whatever."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshots:
     snapshot_number: int = 0
     """Counts the snapshots that were begun; with the id it is the token of the present one."""
     snapshot_count: int = 0
     last_snapshot_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Disk:
+    """A disk in its state; `version` grows with every change. Its parts are written apart."""
+
+    id: DiskId
+    spec: DiskSpec
+    volume: DiskVolume = field(default_factory=DiskVolume)
+    snapshots: Snapshots = field(default_factory=Snapshots)
+    state: DiskState = DiskState.CREATING
+    reservation_id: ReservationId | None = None
+    """Whose it is, from the moment it is taken until it is given back."""
+    named_by: ReservationId | None = None
+    """The live reservation that asked for it, whether it has it yet or not. Not a column: looked up."""
+    problem: Fact | None = None
+    """What keeps it from going on, with what an operator should do."""
     last_used: datetime | None = None
     released_at: datetime | None = None
     """When its last reservation was found to be over."""
     deleted_at: datetime | None = None
     delete_date: datetime | None = None
-    problem: Fact | None = None
-    """What keeps it from going on, with what an operator should do."""
-    is_attached: bool = False
-    """By the last reconciliation, to whatever."""
     operation_id: OperationId | None = None
     operation_status: str = ""
-    named_by: ReservationId | None = None
-    """The live reservation that asked for it, whether it has it yet or not. Not a column: looked up."""
     version: int = 1
 
     @property
@@ -133,7 +152,7 @@ class Disk:
 
     @property
     def in_use(self) -> bool:
-        return self.is_held or self.named_by is not None or self.is_attached
+        return self.is_held or self.named_by is not None or self.volume.is_attached
 
     @property
     def is_backing_up(self) -> bool:
@@ -147,11 +166,22 @@ def is_legal(before: DiskState, after: DiskState) -> bool:
     return after in MOVES[before]
 
 
-def move(disk: Disk, state: DiskState, **changes: object) -> Disk:
+def move(disk: Disk, state: DiskState) -> Disk:
     """The disk in another state; a move that succeeds also ends the problem that kept it back."""
     if not is_legal(disk.state, state):
-        raise IllegalMove("disk_cannot_become", name=disk.name, before=disk.state, after=state)
-    return replace(disk, **{"state": state, "problem": None, **changes})  # type: ignore[arg-type]  # by name
+        raise IllegalMove("disk_cannot_become", name=disk.spec.name, before=disk.state, after=state)
+    return replace(disk, state=state, problem=None)
+
+
+def let_go(disk: Disk, state: DiskState = DiskState.AVAILABLE) -> Disk:
+    """Out of the hands of its reservation."""
+    return replace(move(disk, state), reservation_id=None, volume=replace(disk.volume, is_attached=False))
+
+
+def begin_snapshot(disk: Disk) -> Disk:
+    """With the number of the next snapshot."""
+    number = disk.snapshots.snapshot_number + 1
+    return replace(disk, snapshots=replace(disk.snapshots, snapshot_number=number))
 
 
 def check_disk_name(name: str) -> str:
@@ -169,17 +199,21 @@ def check_size(size_gb: int) -> int:
 
 
 def check_growth(disk: Disk, size_gb: int) -> int:
-    if check_size(size_gb) <= disk.size_gb:
-        raise Invalid("disk_cannot_shrink", name=disk.name, size_gb=disk.size_gb, code="bad_disk_size")
+    if check_size(size_gb) <= disk.spec.size_gb:
+        raise Invalid(
+            "disk_cannot_shrink", name=disk.spec.name, size_gb=disk.spec.size_gb, code="bad_disk_size"
+        )
     return size_gb
 
 
 def soft_delete(disk: Disk, now: datetime) -> Disk:
-    return move(disk, DiskState.SOFT_DELETED, deleted_at=now, delete_date=now + SOFT_DELETE_LASTS)
+    deleted = move(disk, DiskState.SOFT_DELETED)
+    return replace(deleted, deleted_at=now, delete_date=now + SOFT_DELETE_LASTS)
 
 
 def restore(disk: Disk, name: str) -> Disk:
-    return move(disk, DiskState.AVAILABLE, name=name, deleted_at=None, delete_date=None)
+    back = move(disk, DiskState.AVAILABLE)
+    return replace(back, spec=replace(disk.spec, name=name), deleted_at=None, delete_date=None)
 
 
 def is_purgeable(disk: Disk, now: datetime) -> bool:

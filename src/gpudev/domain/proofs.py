@@ -29,9 +29,9 @@ class ExpiredSoftDelete:
 
     def __post_init__(self) -> None:
         if self.disk.state is not DiskState.PURGING:
-            raise Defect("disk_may_not_be_destroyed", name=self.disk.name, state=self.disk.state)
+            raise Defect("disk_may_not_be_destroyed", name=self.disk.spec.name, state=self.disk.state)
         if self.disk.delete_date is None or self.now < self.disk.delete_date:
-            raise Defect("disk_not_due_for_purge", name=self.disk.name)
+            raise Defect("disk_not_due_for_purge", name=self.disk.spec.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Replaced:
 
     def _is_true(self) -> bool:
         """The row names another volume, which is ready and was made of the last snapshot of this one."""
-        present = self.holdings.find_volume(self.disk.volume_id)
+        present = self.holdings.find_volume(self.disk.volume.volume_id)
         last = next((each for each in self.holdings.completed if each.volume_id == self.old_volume_id), None)
         return (
             present is not None

@@ -27,7 +27,7 @@ class DiskTags:
 def tags_of(disk: Disk) -> DiskTags:
     """To the second: tags are text, and have no more."""
     delete_date = disk.delete_date.replace(microsecond=0) if disk.delete_date else None
-    return DiskTags(disk.username, disk.name, disk.id, delete_date)
+    return DiskTags(disk.spec.username, disk.spec.name, disk.id, delete_date)
 
 
 class VolumePhase(StrEnum):

@@ -18,7 +18,7 @@ from uuid import uuid4
 
 import pytest
 
-from gpudev.domain.disk import Disk, DiskId, DiskOperation
+from gpudev.domain.disk import Disk, DiskId, DiskOperation, DiskSpec
 from gpudev.domain.names import OperationId
 from gpudev.texts.vocabulary import DiskOperationKind
 from tests.integration.api.conftest import Person, add_key, offer_types
@@ -210,7 +210,7 @@ def _ask(server: ApiServer, method: str, path: str, key: str | None, body: Any) 
 async def _add_disk(dsn: str, username: str) -> None:
     async with open_test_stores(dsn) as stores:
         user = await stores.users.upsert(username)
-        disk = Disk(DiskId(str(uuid4())), user.user_id, username, "owned", 20, NOON)
+        disk = Disk(DiskId(str(uuid4())), DiskSpec(user.user_id, username, "owned", 20, NOON))
         operation = DiskOperation(OperationId(DISK_OPERATION), DiskOperationKind.CREATE, NOON)
         await stores.disks.create(disk, operation)
 

@@ -16,7 +16,7 @@ from gpudev.adapters.aws.volumes import AwsVolumes
 from gpudev.app.disk_figures import ShowDiskFigures
 from gpudev.app.reconcile_disks import ReconcileDisks
 from gpudev.bootstrap.foundation import Stores
-from gpudev.domain.disk import Disk, DiskId, DiskOperation
+from gpudev.domain.disk import Disk, DiskId, DiskOperation, DiskSpec
 from gpudev.domain.names import OperationId
 from gpudev.domain.plans.reconciliation import Statistics
 from gpudev.ports.ledger import StoredReconciliation
@@ -49,7 +49,7 @@ class Ledger:
 
     async def add_row(self, name: str = "work", **columns: Any) -> Disk:
         user = await self.stores.users.upsert("ada")
-        disk = Disk(DiskId(str(uuid4())), user.user_id, "ada", name, 20, NOON)
+        disk = Disk(DiskId(str(uuid4())), DiskSpec(user.user_id, "ada", name, 20, NOON))
         operation = DiskOperation(OperationId(str(uuid4())), DiskOperationKind.CREATE, NOON)
         await self.stores.disks.create(disk, operation)
         values = {"state": "available"} | columns

@@ -53,8 +53,8 @@ async def problems_of(world: DiskWorld, disk: Disk) -> list[str]:
 
 def assert_all_is_there(world: DiskWorld, disk: Disk) -> None:
     world.storage.note_copies()
-    assert disk.volume_id is not None
-    assert world.expected[disk.id] <= world.storage.read(disk.volume_id)
+    assert disk.volume.volume_id is not None
+    assert world.expected[disk.id] <= world.storage.read(disk.volume.volume_id)
 
 
 async def test_a_snapshot_that_is_refused_leaves_the_disk_waiting_with_its_data(
@@ -129,7 +129,7 @@ async def test_an_account_without_any_right_loses_nothing(world: DiskWorld, ec2:
     ec2.fault = lambda _name: None
     await after(world, 5)
     healed = await world.stores.disks.get(disk.id)
-    assert (healed.state, healed.snapshot_count) == (DiskState.AVAILABLE, 1)
+    assert (healed.state, healed.snapshots.snapshot_count) == (DiskState.AVAILABLE, 1)
     assert_all_is_there(world, disk)
 
 
@@ -145,14 +145,18 @@ async def test_a_row_that_was_lost_comes_back_from_the_volume(world: DiskWorld) 
     assert done is not None
     assert done.statistics.created == 1
     back = await world.stores.disks.get(disk.id)
-    assert (back.name, back.volume_id, back.snapshot_count) == ("work", disk.volume_id, 1)
+    assert (back.spec.name, back.volume.volume_id, back.snapshots.snapshot_count) == (
+        "work",
+        disk.volume.volume_id,
+        1,
+    )
     events = await world.stores.disks.list_events(disk.id)
     assert [event.kind for event in events] == [DiskEventKind.IMPORTED]
     assert_all_is_there(world, disk)
     again = await world.submit("work")
     await world.drive()
     assert (await world.stores.reservations.get(again.id)).state.status is Status.ACTIVE
-    assert world.cluster.mounts[again.id] == disk.volume_id
+    assert world.cluster.mounts[again.id] == disk.volume.volume_id
 
 
 async def test_a_volume_that_is_gone_fails_the_reservation_and_is_not_made_anew(
@@ -162,7 +166,7 @@ async def test_a_volume_that_is_gone_fails_the_reservation_and_is_not_made_anew(
     await world.cancel(reservation)
     await world.drive()
     world.storage.note_copies()
-    ec2.client().delete_volume(VolumeId=disk.volume_id)
+    ec2.client().delete_volume(VolumeId=disk.volume.volume_id)
     again = await world.submit("work")
     await world.drive()
     failed = await world.stores.reservations.get(again.id)
@@ -175,7 +179,7 @@ async def test_a_volume_that_is_gone_fails_the_reservation_and_is_not_made_anew(
     rescued = await world.stores.disks.find(world.caller.user_id, "rescued")
     assert rescued is not None
     world.storage.note_copies()
-    assert world.storage.read(rescued.volume_id or "") == world.expected[disk.id]
+    assert world.storage.read(rescued.volume.volume_id or "") == world.expected[disk.id]
 
 
 async def test_three_defects_end_the_operation_and_leave_the_disk(world: DiskWorld) -> None:
@@ -208,7 +212,7 @@ async def test_a_disk_moves_zone_by_a_snapshot_and_keeps_every_byte(world: DiskW
     await world.drive()
     world.storage.note_copies()
     # The node in the zone of the disk is full, so that the next reservation goes to the other zone.
-    zone_node = f"t4-{disk.zone[-1]}"
+    zone_node = f"t4-{disk.volume.zone[-1]}"
     blockers = [await world.submit(f"blocker-{number}") for number in range(2)]
     await world.drive()
     placed = [await world.stores.reservations.get(each.id) for each in blockers]
@@ -218,11 +222,11 @@ async def test_a_disk_moves_zone_by_a_snapshot_and_keeps_every_byte(world: DiskW
     world.storage.note_copies()
     now = await world.stores.disks.get(disk.id)
     assert (await world.stores.reservations.get(second.id)).state.status is Status.ACTIVE
-    assert now.zone != disk.zone
-    assert now.volume_id != disk.volume_id
+    assert now.volume.zone != disk.volume.zone
+    assert now.volume.volume_id != disk.volume.volume_id
     assert_all_is_there(world, now)
     there = {each["VolumeId"] for each in ec2.client().describe_volumes()["Volumes"]}
-    assert disk.volume_id not in there, "the old volume went, after the row had named the new one"
+    assert disk.volume.volume_id not in there, "the old volume went, after the row had named the new one"
 
 
 async def test_a_rename_that_is_interrupted_is_repaired(world: DiskWorld) -> None:
@@ -233,7 +237,7 @@ async def test_a_rename_that_is_interrupted_is_repaired(world: DiskWorld) -> Non
     world.dies_after = 0
     await world.drive(1)
     await after(world, 2)
-    holdings = await world.storage.volumes.find(disk.id, disk.volume_id)
+    holdings = await world.storage.volumes.find(disk.id, disk.volume.volume_id)
     names = {each.tags.disk_name for each in (*holdings.volumes, *holdings.snapshots) if each.tags}
     assert names == {"renamed"}
 
@@ -246,11 +250,11 @@ async def test_soft_deleted_disks_are_purged_after_thirty_days_and_not_before(wo
     await world.drive()
     world.clock.time = NOON + timedelta(days=29)
     await world.drive()
-    holdings = await world.storage.volumes.find(disk.id, disk.volume_id)
+    holdings = await world.storage.volumes.find(disk.id, disk.volume.volume_id)
     assert (len(holdings.volumes), len(holdings.snapshots)) == (1, 1)
     assert all(each.tags and each.tags.delete_date for each in (*holdings.volumes, *holdings.snapshots))
     world.clock.time = NOON + timedelta(days=31)
     await world.drive()
-    gone = await world.storage.volumes.find(disk.id, disk.volume_id)
+    gone = await world.storage.volumes.find(disk.id, disk.volume.volume_id)
     assert (gone.volumes, gone.snapshots) == ((), ())
     assert (await world.stores.disks.get(disk.id)).state is DiskState.PURGED

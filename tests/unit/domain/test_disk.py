@@ -78,7 +78,7 @@ def test_a_deleted_disk_comes_back_until_its_date() -> None:
     assert not is_purgeable(deleted, NOW + SOFT_DELETE_LASTS - HOUR)
     assert is_purgeable(deleted, NOW + SOFT_DELETE_LASTS)
     back = restore(deleted, "other")
-    assert (back.name, back.state, back.delete_date) == ("other", DiskState.AVAILABLE, None)
+    assert (back.spec.name, back.state, back.delete_date) == ("other", DiskState.AVAILABLE, None)
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def test_every_plan_destroys_only_what_may_go(seen: DiskObservation) -> None:
             assert _may_go(action, seen), action
     doomed = {action.volume_id for action in plan if isinstance(action, DeleteVolume)}
     if seen.disk.state is not DiskState.PURGING:
-        assert seen.disk.volume_id not in doomed, "a volume that the row names goes only with its disk"
+        assert seen.disk.volume.volume_id not in doomed, "a volume that the row names goes only with its disk"
     held = {volume.volume_id for volume in seen.holdings.volumes if volume.attached_to}
     assert not doomed & held, "what a machine has is never deleted"
 

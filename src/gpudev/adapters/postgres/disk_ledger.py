@@ -12,7 +12,7 @@ from typing import assert_never
 import asyncpg
 
 from gpudev.adapters.postgres.disk_rows import disk_from
-from gpudev.adapters.postgres.disks import keep_snapshots
+from gpudev.adapters.postgres.disks import keep_snapshots, list_parts
 from gpudev.adapters.postgres.pool import Connection, Database, connect
 from gpudev.adapters.postgres.queries import load_queries
 from gpudev.domain.disk import DiskId
@@ -110,27 +110,25 @@ async def _import(connection: Connection, change: ImportDisk, now: datetime) -> 
 async def _sync(connection: Connection, change: SyncDisk, now: datetime) -> bool:
     after = change.after
     synced = await connection.fetchval(
-        _SQL["sync"],
-        after.id,
-        change.before.version,
-        after.state,
-        after.reservation_id,
-        after.volume_id,
-        after.zone,
-        after.size_gb,
-        after.is_dirty,
-        after.is_attached,
-        change.has_pending_snapshot,
-        after.snapshot_number,
-        after.snapshot_count,
-        after.last_snapshot_at,
-        now,
-        fact("disk_synced"),
-        change.before.state is not after.state,
+        *_SQL.bind(
+            "sync",
+            id=after.id,
+            version=change.before.version,
+            state=after.state,
+            reservation_id=after.reservation_id,
+            has_pending_snapshot=change.has_pending_snapshot,
+            at=now,
+            event_fact=fact("disk_synced"),
+            is_due=change.before.state is not after.state,
+        )
     )
-    if synced is not None and change.snapshots is not None:
+    if synced is None:
+        return False
+    for statement in list_parts(change.before, after):
+        await connection.execute(*statement)
+    if change.snapshots is not None:
         await keep_snapshots(connection, after.id, change.snapshots, now)
-    return synced is not None
+    return True
 
 
 def _id_for(volume: ObservedVolume) -> DiskId:

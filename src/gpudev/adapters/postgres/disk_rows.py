@@ -2,51 +2,54 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from operator import itemgetter
+from typing import Any, TypeVar
 
 from gpudev.adapters.postgres.pool import Row
-from gpudev.domain.disk import Disk, DiskEvent, DiskId, DiskOperation, SnapshotId, VolumeId
-from gpudev.domain.names import OperationId, ReservationId, UserId
-from gpudev.domain.plans.disk_actions import RecordDisk
+from gpudev.domain.disk import (
+    Disk,
+    DiskEvent,
+    DiskId,
+    DiskOperation,
+    DiskSpec,
+    DiskVolume,
+    SnapshotId,
+    Snapshots,
+    VolumeId,
+)
+from gpudev.domain.names import OperationId, ReservationId
 from gpudev.ports.disks import DiskClaim, StoredContent, StoredDiskOperation, StoredSnapshot
 from gpudev.ports.turns import Lease
 from gpudev.texts.fact import find_fact, parse_fact
 from gpudev.texts.vocabulary import DiskEventKind, DiskOperationKind, DiskState, OperationStatus
 
-_AS_IT_IS = (
-    "username",
-    "name",
-    "size_gb",
-    "created_at",
-    "zone",
-    "is_dirty",
-    "snapshot_number",
-    "snapshot_count",
-    "last_snapshot_at",
-    "last_used",
-    "released_at",
-    "deleted_at",
-    "delete_date",
-    "is_attached",
-    "operation_status",
-    "version",
-)
+_Part = TypeVar("_Part", Disk, DiskSpec, DiskVolume, Snapshots)
+
+_NOT_AS_STORED: Mapping[str, Callable[[Row], Any]] = {
+    "id": lambda row: DiskId(str(row["disk_id"])),
+    "state": lambda row: DiskState(row["state"]),
+    "problem": lambda row: find_fact(row["problem"]),
+    "reservation_id": lambda row: _id(row["reservation_id"], ReservationId),
+    "named_by": lambda row: _id(row["named_by"], ReservationId),
+    "operation_id": lambda row: _id(row["operation_id"], OperationId),
+    "source_disk_id": lambda row: _id(row["source_disk_id"], DiskId),
+    "volume_id": lambda row: _id(row["ebs_volume_id"], VolumeId),
+    "spec": lambda row: _part_from(DiskSpec, row),
+    "volume": lambda row: _part_from(DiskVolume, row),
+    "snapshots": lambda row: _part_from(Snapshots, row),
+}
+"""Fields that are not simply the value of the column of their name."""
 
 
 def disk_from(row: Row) -> Disk:
-    return Disk(
-        id=DiskId(str(row["disk_id"])),
-        user_id=UserId(row["user_id"]),
-        state=DiskState(row["state"]),
-        problem=find_fact(row["problem"]),
-        reservation_id=_id(row["reservation_id"], ReservationId),
-        volume_id=_id(row["ebs_volume_id"], VolumeId),
-        source_disk_id=_id(row["source_disk_id"], DiskId),
-        source_snapshot_id=_id(row["source_snapshot_id"], SnapshotId),
-        operation_id=_id(row["operation_id"], OperationId),
-        named_by=_id(row["named_by"], ReservationId),
-        **{name: row[name] for name in _AS_IT_IS},
-    )
+    return _part_from(Disk, row)
+
+
+def _part_from(kind: type[_Part], row: Row) -> _Part:
+    readers = ((each.name, _NOT_AS_STORED.get(each.name, itemgetter(each.name))) for each in fields(kind))
+    return kind(**{name: read(row) for name, read in readers})
 
 
 def _id(value: object, kind: Any) -> Any:
@@ -64,40 +67,6 @@ def claim_from(row: Row, lease: Lease) -> DiskClaim:
             for id_, kind, at, size in columns
         ),
         wanted_snapshots=frozenset(map(SnapshotId, row["wanted_snapshots"])),
-    )
-
-
-def record_values(record: RecordDisk, lease_token: str | None) -> tuple[Any, ...]:
-    after, event = record.after, record.event
-    return (
-        after.id,
-        record.before.version,
-        lease_token,
-        after.state,
-        after.name,
-        after.size_gb,
-        after.reservation_id,
-        after.volume_id,
-        after.zone,
-        after.source_disk_id,
-        after.source_snapshot_id,
-        after.is_dirty,
-        after.snapshot_number,
-        after.snapshot_count,
-        after.last_snapshot_at,
-        after.last_used,
-        after.released_at,
-        after.deleted_at,
-        after.delete_date,
-        after.problem,
-        record.at,
-        event.kind if event else None,
-        event.fact if event else None,
-        [outcome.operation_id for outcome in record.outcomes],
-        [outcome.status for outcome in record.outcomes],
-        [outcome.error for outcome in record.outcomes],
-        record.is_ready and after.reservation_id is not None,
-        record.frees,
     )
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import asyncpg
 
@@ -15,7 +16,6 @@ from gpudev.adapters.postgres.disk_rows import (
     disk_from,
     event_from,
     operation_from,
-    record_values,
     snapshot_from,
 )
 from gpudev.adapters.postgres.pool import Connection, Database
@@ -130,30 +130,88 @@ async def _insert(connection: Connection, disk: Disk) -> None:
         await connection.execute(
             _SQL["create"],
             disk.id,
-            disk.user_id,
-            disk.name,
-            disk.size_gb,
-            disk.created_at,
+            disk.spec.user_id,
+            disk.spec.name,
+            disk.spec.size_gb,
+            disk.spec.created_at,
             disk.state,
-            disk.zone,
-            disk.source_disk_id,
-            disk.source_snapshot_id,
+            disk.volume.zone,
+            disk.spec.source_disk_id,
+            disk.spec.source_snapshot_id,
         )
     except asyncpg.UniqueViolationError as error:
-        raise _taken(disk.name) from error
+        raise _taken(disk.spec.name) from error
 
 
 async def _write(connection: Connection, record: RecordDisk, lease_token: str | None) -> Disk:
-    """Change, event, outcomes and snapshots; the disk as it is then."""
+    """State and event, what else has changed, and the snapshots; the disk as it is then."""
     try:
-        version = await connection.fetchval(_SQL["record"], *record_values(record, lease_token))
+        version = await connection.fetchval(*_write_state(record, lease_token))
+        if version is None:
+            raise Stale("disk_changed", name=record.before.spec.name)
+        for statement in _list_others(record):
+            await connection.execute(*statement)
     except asyncpg.UniqueViolationError as error:
-        raise _taken(record.after.name) from error
-    if version is None:
-        raise Stale("disk_changed", name=record.before.name)
+        raise _taken(record.after.spec.name) from error
     if record.snapshots is not None:
         await keep_snapshots(connection, record.after.id, record.snapshots, record.at)
     return replace(record.after, version=version)
+
+
+def _write_state(record: RecordDisk, lease_token: str | None) -> tuple[Any, ...]:
+    after, event = record.after, record.event
+    return _SQL.bind(
+        "write_state",
+        id=after.id,
+        version=record.before.version,
+        lease_token=lease_token,
+        state=after.state,
+        name=after.spec.name,
+        reservation_id=after.reservation_id,
+        problem=after.problem,
+        last_used=after.last_used,
+        released_at=after.released_at,
+        deleted_at=after.deleted_at,
+        delete_date=after.delete_date,
+        at=record.at,
+        event_kind=event.kind if event else None,
+        event_fact=event.fact if event else None,
+    )
+
+
+def _list_others(record: RecordDisk) -> Iterator[tuple[Any, ...]]:
+    after = record.after
+    yield from list_parts(record.before, after)
+    if record.outcomes:
+        yield _SQL.bind(
+            "settle",
+            id=after.id,
+            ids=[outcome.operation_id for outcome in record.outcomes],
+            statuses=[outcome.status for outcome in record.outcomes],
+            errors=[outcome.error for outcome in record.outcomes],
+            at=record.at,
+        )
+    if record.is_ready and after.reservation_id is not None:
+        yield _SQL.bind("wake_reservation", reservation_id=after.reservation_id)
+    if record.frees:
+        yield _SQL.bind("wake_admission", id=after.id)
+
+
+def list_parts(before: Disk, after: Disk) -> Iterator[tuple[Any, ...]]:
+    """A statement for each part that has changed."""
+    if after.spec != before.spec:
+        spec = after.spec
+        yield _SQL.bind(
+            "write_spec",
+            id=after.id,
+            size_gb=spec.size_gb,
+            source_disk_id=spec.source_disk_id,
+            source_snapshot_id=spec.source_snapshot_id,
+        )
+    if after.volume != before.volume:
+        yield _SQL.bind("write_volume", id=after.id, **asdict(after.volume))
+    if after.snapshots != before.snapshots:
+        yield _SQL.bind("write_snapshots", id=after.id, **asdict(after.snapshots))
 
 
 async def keep_snapshots(

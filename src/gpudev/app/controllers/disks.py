@@ -70,7 +70,7 @@ class DiskWork:
         holder = await self._find_holder(disk)
         seen = DiskObservation(
             disk=disk,
-            holdings=await self._executor.volumes.find(disk.id, disk.volume_id),
+            holdings=await self._executor.volumes.find(disk.id, disk.volume.volume_id),
             now=self._clock.now(),
             operations=claim.operations,
             holder=holder,

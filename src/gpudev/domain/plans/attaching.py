@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpudev.domain.disk import Disk, move
+from gpudev.domain.disk import Disk, let_go, move
 from gpudev.domain.plans.disk_actions import CreateSnapshot, CreateVolume, RecordDisk
 from gpudev.domain.plans.disk_observation import DiskObservation, DiskPlan, describe_lost, note_problem
 from gpudev.domain.volume import (
@@ -30,7 +30,7 @@ def plan_attaching(seen: DiskObservation) -> DiskPlan:
     volume = find_or_adopt(seen)
     if volume is not None:
         return _plan_found(seen, volume)
-    if seen.disk.volume_id is not None:
+    if seen.disk.volume.volume_id is not None:
         return note_problem(seen, describe_lost(seen.disk, seen.holdings))
     return (CreateVolume(first_volume(seen.disk, seen.zone)), seen.look_again())
 
@@ -49,14 +49,16 @@ def _plan_found(seen: DiskObservation, volume: ObservedVolume) -> DiskPlan:
 
 def find_or_adopt(seen: DiskObservation) -> ObservedVolume | None:
     """The volume that the row names; before it names any, the first that was made for it."""
-    if seen.disk.volume_id is not None:
-        return seen.holdings.find_volume(seen.disk.volume_id)
+    if seen.disk.volume.volume_id is not None:
+        return seen.holdings.find_volume(seen.disk.volume.volume_id)
     made = sorted(seen.holdings.volumes, key=lambda volume: (volume.created_at, volume.volume_id))
     return made[0] if made else None
 
 
 def first_volume(disk: Disk, zone: str) -> VolumeSpec:
-    return VolumeSpec(f"{disk.id}/first", tags_of(disk), disk.size_gb, zone, disk.source_snapshot_id)
+    return VolumeSpec(
+        f"{disk.id}/first", tags_of(disk), disk.spec.size_gb, zone, disk.spec.source_snapshot_id
+    )
 
 
 def describe_failed(volume: ObservedVolume) -> Fact:
@@ -67,7 +69,7 @@ def _plan_return(seen: DiskObservation) -> DiskPlan:
     """Its reservation went before any server was asked for, so nobody has written to it."""
     if seen.has_server:
         return (seen.look_again(),)
-    after = move(seen.disk, DiskState.AVAILABLE, reservation_id=None)
+    after = let_go(seen.disk)
     return (seen.record(after, DiskEventKind.RELEASED, fact("disk_unused")),)
 
 
@@ -79,13 +81,11 @@ def _plan_foreign_hold(seen: DiskObservation, volume: ObservedVolume) -> DiskPla
 
 def _make_ready(seen: DiskObservation, volume: ObservedVolume) -> RecordDisk:
     """From here on a server may write to it."""
-    after = move(
-        seen.disk,
-        DiskState.IN_USE,
-        volume_id=volume.volume_id,
-        zone=volume.zone,
-        size_gb=volume.size_gb,
-        is_dirty=True,
+    disk = move(seen.disk, DiskState.IN_USE)
+    after = replace(
+        disk,
+        spec=replace(disk.spec, size_gb=volume.size_gb),
+        volume=replace(disk.volume, volume_id=volume.volume_id, zone=volume.zone, is_dirty=True),
         last_used=seen.now,
     )
     reservation_id = seen.disk.reservation_id or ""
@@ -114,7 +114,7 @@ def _plan_move(seen: DiskObservation, volume: ObservedVolume) -> DiskPlan:
 def _find_source(seen: DiskObservation, volume: ObservedVolume) -> ObservedSnapshot | None:
     """A snapshot that has every byte: begun for this very move, or the last one of a clean disk."""
     own = seen.holdings.find_snapshot(_move_token(seen.disk))
-    if own is not None or seen.disk.is_dirty:
+    if own is not None or seen.disk.volume.is_dirty:
         return own
     return next((each for each in seen.holdings.completed if each.volume_id == volume.volume_id), None)
 
@@ -131,14 +131,15 @@ def _plan_new_volume(seen: DiskObservation, source: ObservedSnapshot) -> DiskPla
     )
     if target is None:
         token = f"{disk.id}/{seen.zone}/{source.snapshot_id}"
-        spec = VolumeSpec(token, tags_of(disk), disk.size_gb, seen.zone, source.snapshot_id)
+        spec = VolumeSpec(token, tags_of(disk), disk.spec.size_gb, seen.zone, source.snapshot_id)
         return (CreateVolume(spec), seen.look_again())
     if target.phase is VolumePhase.MAKING:
         return (seen.look_again(),)
     if target.phase is VolumePhase.FAILED:
         return note_problem(seen, describe_failed(target))
-    after = replace(disk, volume_id=target.volume_id, zone=target.zone, is_dirty=False, problem=None)
-    moved = fact("disk_moved", source=disk.zone, target=target.zone, snapshot=source.snapshot_id)
+    volume = replace(disk.volume, volume_id=target.volume_id, zone=target.zone, is_dirty=False)
+    after = replace(disk, volume=volume, problem=None)
+    moved = fact("disk_moved", source=disk.volume.zone, target=target.zone, snapshot=source.snapshot_id)
     return (seen.record(after, DiskEventKind.MOVED, moved),)
 
 

@@ -57,7 +57,7 @@ class DiskObservation:
 
 
 def snapshot_token(disk: Disk) -> str:
-    return f"{disk.id}/{disk.snapshot_number}"
+    return f"{disk.id}/{disk.snapshots.snapshot_number}"
 
 
 def note_problem(seen: DiskObservation, problem: Fact) -> DiskPlan:
@@ -71,12 +71,12 @@ def note_problem(seen: DiskObservation, problem: Fact) -> DiskPlan:
 def describe_lost(disk: Disk, holdings: Holdings) -> Fact:
     """What is said of a volume that is gone: nothing is made in its place."""
     if not holdings.completed:
-        return fact("disk_volume_lost", volume=disk.volume_id, name=disk.name)
+        return fact("disk_volume_lost", volume=disk.volume.volume_id, name=disk.spec.name)
     newest = holdings.completed[0]
     return fact(
         "disk_volume_lost_with_snapshot",
-        volume=disk.volume_id,
-        name=disk.name,
+        volume=disk.volume.volume_id,
+        name=disk.spec.name,
         snapshot=newest.snapshot_id,
         at=newest.started_at,
     )

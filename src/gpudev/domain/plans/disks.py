@@ -34,26 +34,23 @@ from gpudev.texts.vocabulary import DiskEventKind, DiskOperationKind, DiskState,
 
 
 def _plan_creating(seen: DiskObservation) -> DiskPlan:
-    if seen.disk.source_disk_id and not seen.disk.source_snapshot_id:
+    if seen.disk.spec.source_disk_id and not seen.disk.spec.source_snapshot_id:
         # The snapshot that it is to be a copy of is under way; the turn of the source names it here.
         return (LookAgain(seen.now + seen.policy.retry),)
     volume = find_or_adopt(seen)
     if volume is None:
-        return (CreateVolume(first_volume(seen.disk, seen.disk.zone)), seen.look_again())
+        return (CreateVolume(first_volume(seen.disk, seen.disk.volume.zone)), seen.look_again())
     if volume.phase is VolumePhase.MAKING:
         return (seen.look_again(),)
     if volume.phase is VolumePhase.FAILED:
         return note_problem(seen, describe_failed(volume))
     # A copy has no snapshot of its own, though all its bytes are in its source's.
-    is_copy = seen.disk.source_snapshot_id is not None
-    after = move(
-        seen.disk,
-        DiskState.AVAILABLE,
-        volume_id=volume.volume_id,
-        zone=volume.zone,
-        size_gb=volume.size_gb,
-        source_disk_id=None,
-        is_dirty=is_copy,
+    is_copy = seen.disk.spec.source_snapshot_id is not None
+    disk = move(seen.disk, DiskState.AVAILABLE)
+    after = replace(
+        disk,
+        spec=replace(disk.spec, size_gb=volume.size_gb, source_disk_id=None),
+        volume=replace(disk.volume, volume_id=volume.volume_id, zone=volume.zone, is_dirty=is_copy),
     )
     record = seen.record(after, DiskEventKind.CREATED, fact("disk_volume_ready", volume=volume.volume_id))
     return (replace(record, outcomes=_done(seen)),)
@@ -82,12 +79,13 @@ def _plan_growth(seen: DiskObservation) -> DiskPlan:
     if not wanted:
         return ()
     disk = seen.disk
-    volume = seen.holdings.find_volume(disk.volume_id)
-    if volume is None and disk.volume_id is not None:
+    volume = seen.holdings.find_volume(disk.volume.volume_id)
+    if volume is None and disk.volume.volume_id is not None:
         return note_problem(seen, describe_lost(disk, seen.holdings))
     if volume is not None and volume.size_gb < wanted:
         return (GrowVolume(volume.volume_id, wanted), seen.look_again())
-    after = replace(disk, size_gb=max(wanted, disk.size_gb), problem=None)
+    spec = replace(disk.spec, size_gb=max(wanted, disk.spec.size_gb))
+    after = replace(disk, spec=spec, problem=None)
     record = seen.record(after, DiskEventKind.GROWN, fact("disk_grown", size=wanted))
     return (replace(record, outcomes=_done(seen)),)
 
@@ -103,7 +101,7 @@ def _plan_retagging(seen: DiskObservation) -> DiskPlan:
 
 def _plan_replaced(seen: DiskObservation) -> DiskPlan:
     """Volumes that the disk has left, if it can be shown that nothing is lost with them."""
-    present = seen.holdings.find_volume(seen.disk.volume_id)
+    present = seen.holdings.find_volume(seen.disk.volume.volume_id)
     if present is None or present.phase is not VolumePhase.READY or present.source_snapshot_id is None:
         return ()
     source = present.source_snapshot_id

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gpudev.domain.disk import DELETED, HELD, Disk, DiskId
+from gpudev.domain.disk import DELETED, HELD, Disk, DiskId, begin_snapshot
 from gpudev.domain.volume import ObservedSnapshot, ObservedVolume, SnapshotPhase
 from gpudev.texts.fact import Fact, fact
 from gpudev.texts.vocabulary import DiskState
@@ -130,8 +130,8 @@ def _match(
     """The volumes of each row, and those of no row, together if they say that they are the same disk."""
     disks = [row.disk for row in rows if row.disk.state is not DiskState.PURGED]
     by_id = {disk.id: disk for disk in disks}
-    by_volume = {disk.volume_id: disk for disk in disks if disk.volume_id}
-    by_name = {(disk.username, disk.name): disk for disk in disks if not disk.is_deleted}
+    by_volume = {disk.volume.volume_id: disk for disk in disks if disk.volume.volume_id}
+    by_name = {(disk.spec.username, disk.spec.name): disk for disk in disks if not disk.is_deleted}
     matched: defaultdict[DiskId, list[ObservedVolume]] = defaultdict(list)
     strangers: defaultdict[tuple[str, str], list[ObservedVolume]] = defaultdict(list)
     for volume in volumes:
@@ -150,7 +150,7 @@ def _match(
 
 def _choose(volumes: list[ObservedVolume], disk: Disk | None) -> tuple[ObservedVolume, list[ObservedVolume]]:
     """The attached one, then the one that the row names, then the newest."""
-    named = disk.volume_id if disk else None
+    named = disk.volume.volume_id if disk else None
     ordered = sorted(
         volumes,
         key=lambda each: (bool(each.attached_to), each.volume_id == named, each.created_at, each.volume_id),
@@ -160,12 +160,17 @@ def _choose(volumes: list[ObservedVolume], disk: Disk | None) -> tuple[ObservedV
 
 
 def _sync(row: LedgerRow, volume: ObservedVolume, facts: SnapshotFacts | None) -> list[SyncDisk]:
-    after = replace(row.disk, size_gb=volume.size_gb, is_attached=bool(volume.attached_to))
+    after = replace(
+        row.disk,
+        spec=replace(row.disk.spec, size_gb=volume.size_gb),
+        volume=replace(row.disk.volume, is_attached=bool(volume.attached_to)),
+    )
     if row.disk.state in {DiskState.AVAILABLE, DiskState.SOFT_DELETED}:
         # Another volume may have bytes that no snapshot has.
-        is_other = row.disk.volume_id != volume.volume_id
-        is_dirty = after.is_dirty or is_other
-        after = replace(after, volume_id=volume.volume_id, zone=volume.zone, is_dirty=is_dirty)
+        is_other = row.disk.volume.volume_id != volume.volume_id
+        is_dirty = after.volume.is_dirty or is_other
+        named = replace(after.volume, volume_id=volume.volume_id, zone=volume.zone, is_dirty=is_dirty)
+        after = replace(after, volume=named)
     if not volume.attached_to and _is_left_behind(row):
         after = _give_back(after)
     pending = row.has_pending_snapshot
@@ -173,7 +178,8 @@ def _sync(row: LedgerRow, volume: ObservedVolume, facts: SnapshotFacts | None) -
     if facts is not None:
         pending, completed = facts.is_pending, facts.completed
         last = completed[0].started_at if completed else None
-        after = replace(after, snapshot_count=len(completed), last_snapshot_at=last)
+        kept = replace(after.snapshots, snapshot_count=len(completed), last_snapshot_at=last)
+        after = replace(after, snapshots=kept)
     if after == row.disk and pending == row.has_pending_snapshot:
         return []
     return [SyncDisk(row.disk, after, pending, completed)]
@@ -186,17 +192,16 @@ def _is_left_behind(row: LedgerRow) -> bool:
 
 def _give_back(disk: Disk) -> Disk:
     """Free, by way of a snapshot if somebody may have written to it."""
-    if disk.is_dirty:
-        number = disk.snapshot_number + 1
-        return replace(disk, state=DiskState.SNAPSHOTTING, reservation_id=None, snapshot_number=number)
+    if disk.volume.is_dirty:
+        return replace(begin_snapshot(disk), state=DiskState.SNAPSHOTTING, reservation_id=None)
     return replace(disk, state=DiskState.AVAILABLE, reservation_id=None)
 
 
 def _should_have_volume(row: LedgerRow, volumes: Iterable[ObservedVolume]) -> bool:
     """Not one whose volume is still to be made, nor one whose volume only lacks its tags."""
     disk = row.disk
-    is_expected = disk.volume_id is not None and disk.state not in DELETED
-    return is_expected and all(volume.volume_id != disk.volume_id for volume in volumes)
+    is_expected = disk.volume.volume_id is not None and disk.state not in DELETED
+    return is_expected and all(volume.volume_id != disk.volume.volume_id for volume in volumes)
 
 
 def _free_lost(row: LedgerRow) -> list[SyncDisk]:
@@ -205,7 +210,8 @@ def _free_lost(row: LedgerRow) -> list[SyncDisk]:
     if row.is_held_by_live or not row.is_holder_clean:
         return []
     state = DiskState.AVAILABLE if disk.state in _ON_ITS_WAY else disk.state
-    after = replace(disk, state=state, reservation_id=None, is_attached=False)
+    volume = replace(disk.volume, is_attached=False)
+    after = replace(disk, state=state, reservation_id=None, volume=volume)
     return [SyncDisk(disk, after, has_pending_snapshot=False)] if after != disk else []
 
 
@@ -222,7 +228,7 @@ class _SnapshotIndex:
                 self._by_disk[key].append(snapshot)
 
     def of(self, disk: Disk, volumes: Sequence[ObservedVolume]) -> SnapshotFacts | None:
-        name = (disk.username, disk.name)
+        name = (disk.spec.username, disk.spec.name)
         return self._gather(disk.id, *([] if disk.is_deleted else [name]), *(v.volume_id for v in volumes))
 
     def of_volume(self, volume: ObservedVolume) -> SnapshotFacts | None:
@@ -249,7 +255,9 @@ def _duplicate(volume: ObservedVolume, chosen: ObservedVolume) -> Fact:
 
 
 def _missing(disk: Disk) -> Fact:
-    return fact("volume_missing", volume=disk.volume_id, name=disk.name, username=disk.username)
+    return fact(
+        "volume_missing", volume=disk.volume.volume_id, name=disk.spec.name, username=disk.spec.username
+    )
 
 
 _COMPARED = (
@@ -275,4 +283,4 @@ def describe_change(change: Change) -> Fact:
         for name in _COMPARED
         if getattr(before, name) != getattr(after, name)
     ]
-    return fact("disk_would_be_synced", name=before.name, username=before.username, changes=changes)
+    return fact("disk_would_be_synced", name=before.spec.name, username=before.spec.username, changes=changes)

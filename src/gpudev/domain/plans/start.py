@@ -148,7 +148,7 @@ def _stands_elsewhere(reservation: Reservation, server: ObservedServer) -> bool:
 
 def _activation(seen: Observation, server: ObservedServer) -> Record:
     members = tuple(Member(member.node, member.address, member.host_keys) for member in server.members)
-    after = activate(seen.reservation, members, seen.now, seen.disk.volume_id if seen.disk else None)
+    after = activate(seen.reservation, members, seen.now, seen.disk.volume.volume_id if seen.disk else None)
     return Record(seen.reservation, after, Event(EventKind.ACTIVE, after.state.detail, seen.now))
 
 
@@ -180,6 +180,6 @@ def _spec_of(seen: Observation) -> ServerSpec:
 def _home_of(disk: Disk | None) -> HomeVolume | None:
     if disk is None:
         return None
-    if disk.volume_id is None:
-        raise Defect("ready_disk_without_volume", name=disk.name)
-    return HomeVolume(disk.volume_id, disk.name, disk.size_gb, disk.zone)
+    if disk.volume.volume_id is None:
+        raise Defect("ready_disk_without_volume", name=disk.spec.name)
+    return HomeVolume(disk.volume.volume_id, disk.spec.name, disk.spec.size_gb, disk.volume.zone)

@@ -75,7 +75,7 @@ def test_what_nobody_ever_mounted_is_given_back_without_a_snapshot(state: DiskSt
     blank = replace(make_volume(disk), is_blank=True)
     [record] = plan_disk(observe_disk(disk, holdings=Holdings((blank,)), holder=ENDED))
     assert isinstance(record, RecordDisk)
-    assert (record.after.state, record.after.is_dirty) == (DiskState.AVAILABLE, False)
+    assert (record.after.state, record.after.volume.is_dirty) == (DiskState.AVAILABLE, False)
 
 
 @pytest.mark.parametrize("changes", [{"has_server": True}, {"attached_to": "pod a"}])
@@ -94,4 +94,4 @@ def test_a_disk_remembers_the_place_that_its_first_server_gave_it() -> None:
     taken = replace(make_snapshot(disk), token=f"{disk.id}/1")
     plan = plan_disk(observe_disk(disk, holdings=Holdings((volume,), (taken,)), holder=ENDED))
     [record] = [action for action in plan if isinstance(action, RecordDisk)]
-    assert (record.after.state, record.after.zone) == (DiskState.AVAILABLE, "zone-b")
+    assert (record.after.state, record.after.volume.zone) == (DiskState.AVAILABLE, "zone-b")

@@ -38,6 +38,7 @@ from tests.support.disk_values import (
     observe,
 )
 from tests.support.domain_values import HOUR, MINUTE, NOW, make_reservation
+from tests.support.parts import change_disk
 
 PLACED = make_reservation(1, status=Status.PREPARING)
 ENDED = make_reservation(1, status=Status.EXPIRED)
@@ -71,20 +72,20 @@ def test_a_volume_that_was_made_before_a_crash_is_taken_and_the_request_is_done(
     asked = make_operation(DiskOperationKind.CREATE)
     seen = observe(disk, holdings=Holdings((make_volume(disk, 1),)), operations=(asked,))
     record = only(plan_disk(seen), RecordDisk)
-    assert (record.after.state, record.after.volume_id) == (DiskState.AVAILABLE, VOLUMES[1])
+    assert (record.after.state, record.after.volume.volume_id) == (DiskState.AVAILABLE, VOLUMES[1])
     assert [outcome.operation_id for outcome in record.outcomes] == [asked.operation_id]
 
 
 def test_a_copy_waits_for_the_snapshot_of_its_source() -> None:
     disk = make_disk(DiskState.CREATING, source_disk_id=DiskId("other"))
     assert all(isinstance(action, LookAgain) for action in plan_disk(observe(disk)))
-    ready = replace(disk, source_snapshot_id=SnapshotId("snap-other"))
+    ready = change_disk(disk, source_snapshot_id=SnapshotId("snap-other"))
     assert only(plan_disk(observe(ready)), CreateVolume).spec.source_snapshot_id == "snap-other"
 
 
 def test_a_disk_that_was_taken_becomes_ready_and_counts_as_written_to() -> None:
     record = only(plan_disk(observe(make_disk(DiskState.ATTACHING), holder=PLACED)), RecordDisk)
-    assert (record.after.state, record.after.is_dirty) == (DiskState.IN_USE, True)
+    assert (record.after.state, record.after.volume.is_dirty) == (DiskState.IN_USE, True)
     assert record.after.last_used == NOW
     assert record.is_ready
 
@@ -130,7 +131,7 @@ class TestMove:
         return plan_disk(observe(disk, holder=PLACED, zone="b", holdings=holdings))
 
     def test_a_disk_that_was_written_to_is_snapshotted_first(self) -> None:
-        dirty = replace(self.disk, is_dirty=True)
+        dirty = change_disk(self.disk, is_dirty=True)
         assert only(self.plan(dirty, Holdings((self.old,), (self.fresh,))), CreateSnapshot)
 
     def test_a_clean_one_is_copied_from_its_last_snapshot(self) -> None:
@@ -140,7 +141,7 @@ class TestMove:
     def test_the_row_names_the_new_volume_before_the_old_one_goes(self) -> None:
         holdings = Holdings((self.old, self.new), (self.fresh,))
         record = only(self.plan(self.disk, holdings), RecordDisk)
-        assert (record.after.volume_id, record.after.zone) == (VOLUMES[1], "b")
+        assert (record.after.volume.volume_id, record.after.volume.zone) == (VOLUMES[1], "b")
         after = self.plan(record.after, holdings)
         assert [each.volume_id for each in after if isinstance(each, DeleteVolume)] == [VOLUMES[0]]
 
@@ -165,8 +166,8 @@ def test_the_end_of_a_reservation_is_followed_by_a_snapshot() -> None:
     holdings = Holdings((make_volume(disk),), (done,))
     record, listing = plan_disk(observe(snapshotting, holder=ENDED, holdings=holdings))
     assert isinstance(record, RecordDisk)
-    assert (record.after.state, record.after.is_dirty) == (DiskState.AVAILABLE, False)
-    assert record.after.snapshot_count == 1
+    assert (record.after.state, record.after.volume.is_dirty) == (DiskState.AVAILABLE, False)
+    assert record.after.snapshots.snapshot_count == 1
     assert isinstance(listing, KeepListing)
 
 
@@ -222,7 +223,7 @@ def test_a_disk_grows_volume_first() -> None:
     assert only(plan_disk(observe(disk, operations=(asked,))), GrowVolume).size_gb == 200
     grown = Holdings((make_volume(disk, size_gb=200),))
     record = only(plan_disk(observe(disk, operations=(asked,), holdings=grown)), RecordDisk)
-    assert record.after.size_gb == 200
+    assert record.after.spec.size_gb == 200
     assert record.outcomes
 
 

@@ -27,21 +27,20 @@ SELECT disk_id, pg_notify('gpu_dev_turn', 'disk ' || disk_id) FROM imported;
 -- name: has_user
 SELECT EXISTS (SELECT FROM api_users WHERE username = $1);
 
--- What a reconciliation may write; deletion, operations, last use and listing are not its business.
+-- What a reconciliation may write of the state; deletion, operations, last use and listing are not its business.
 -- name: sync
 WITH changed AS (
     UPDATE disks
-    SET state = $3, reservation_id = $4, ebs_volume_id = $5, zone = $6, size_gb = $7, is_dirty = $8,
-        is_attached = $9, has_pending_snapshot = $10, snapshot_number = $11, snapshot_count = $12,
-        last_snapshot_at = $13, version = version + 1, event_count = event_count + 1
-    WHERE disk_id = $1 AND version = $2
+    SET state = :state, reservation_id = :reservation_id, has_pending_snapshot = :has_pending_snapshot,
+        version = version + 1, event_count = event_count + 1
+    WHERE disk_id = :id AND version = :version
     RETURNING disk_id, event_count
 ), due AS (
     UPDATE turns SET asked = asked + 1
-    FROM changed WHERE turns.kind = 'disk' AND turns.key = changed.disk_id AND $16::boolean
+    FROM changed WHERE turns.kind = 'disk' AND turns.key = changed.disk_id AND :is_due::boolean
 ), told AS (
     INSERT INTO disk_events (disk_id, number, kind, fact, at)
-    SELECT disk_id, event_count, 'synced', $15, $14 FROM changed
+    SELECT disk_id, event_count, 'synced', :event_fact, :at FROM changed
 )
 SELECT disk_id, pg_notify('gpu_dev_turn', 'disk ' || disk_id) FROM changed;
 

@@ -60,38 +60,67 @@ CROSS JOIN LATERAL (
     FROM (SELECT * FROM disk_operations WHERE disk_id = $1 AND status = 'requested' ORDER BY requested_at) o
 ) waiting;
 
--- The guarded write: nothing happens unless the row is still the one that was read, and, where a lease
--- is given, still leased by the writer. Whoever waits for the disk hears of it.
--- name: record
+-- The guarded write of the state, with its event if there is one, and of the name, which only a disk that is there
+-- keeps from others: nothing happens unless the row is still the one that
+-- was read, and, where a lease is given, still leased by the writer.
+-- name: write_state
 WITH changed AS (
     UPDATE disks
-    SET state = $4, name = $5, size_gb = $6, reservation_id = $7, ebs_volume_id = $8, zone = $9,
-        source_disk_id = $10, source_snapshot_id = $11, is_dirty = $12, snapshot_number = $13,
-        snapshot_count = $14, last_snapshot_at = $15, last_used = $16, released_at = $17, deleted_at = $18,
-        delete_date = $19, problem = $20, is_attached = is_attached AND $4 <> 'available',
-        version = version + 1, event_count = event_count + ($22::text IS NOT NULL)::integer,
-        operation_status = CASE WHEN operation_id = ANY ($24::uuid[]) THEN ($25::text[])[1] ELSE operation_status END,
-        operation_error = CASE WHEN operation_id = ANY ($24::uuid[]) THEN ($26::jsonb[])[1] ELSE operation_error END
-    WHERE disk_id = $1 AND version = $2
-      AND ($3::uuid IS NULL OR EXISTS (SELECT FROM turns WHERE kind = 'disk' AND key = $1 AND lease_token = $3))
+    SET state = :state, name = :name, reservation_id = :reservation_id, problem = :problem::jsonb, last_used = :last_used,
+        released_at = :released_at, deleted_at = :deleted_at, delete_date = :delete_date,
+        version = version + 1, event_count = event_count + (:event_kind::text IS NOT NULL)::integer
+    WHERE disk_id = :id AND version = :version
+      AND (:lease_token::uuid IS NULL OR EXISTS (
+          SELECT FROM turns WHERE kind = 'disk' AND key = :id AND lease_token = :lease_token))
     RETURNING disk_id, version, event_count
 ), due AS (
-    UPDATE turns SET next_turn_at = $21::timestamptz, asked = asked + ($3::uuid IS NULL)::integer
+    UPDATE turns SET next_turn_at = :at::timestamptz, asked = asked + (:lease_token IS NULL)::integer
     FROM changed WHERE turns.kind = 'disk' AND turns.key = changed.disk_id
 ), told AS (
     INSERT INTO disk_events (disk_id, number, kind, fact, at)
-    SELECT disk_id, event_count, $22, $23, $21::timestamptz FROM changed WHERE $22::text IS NOT NULL
-), settled AS (
-    UPDATE disk_operations SET status = o.status, error = o.error, finished_at = $21::timestamptz
-    FROM unnest($24::uuid[], $25::text[], $26::jsonb[]) AS o (operation_id, status, error)
-    WHERE disk_operations.operation_id = o.operation_id AND EXISTS (SELECT FROM changed)
+    SELECT disk_id, event_count, :event_kind, :event_fact::jsonb, :at::timestamptz FROM changed
+    WHERE :event_kind IS NOT NULL
 )
-SELECT version,
-       CASE WHEN $3::uuid IS NULL THEN pg_notify('gpu_dev_turn', 'disk ' || disk_id) END,
-       CASE WHEN $27::boolean THEN pg_notify('gpu_dev_turn', 'reservation ' || $7::uuid) END,
-       (SELECT pg_notify('gpu_dev_admission', r.gpu_type) FROM reservation_records r
-        WHERE $28::boolean AND r.disk_id = $1 AND r.status IN ('pending', 'queued'))
+SELECT version, (SELECT pg_notify('gpu_dev_turn', 'disk ' || changed.disk_id) WHERE :lease_token IS NULL)
 FROM changed;
+
+-- What was asked for: a new size, or the copy is made.
+-- name: write_spec
+UPDATE disks
+SET size_gb = :size_gb, source_disk_id = :source_disk_id, source_snapshot_id = :source_snapshot_id
+WHERE disk_id = :id;
+
+-- Where its data is.
+-- name: write_volume
+UPDATE disks
+SET ebs_volume_id = :volume_id, zone = :zone, is_dirty = :is_dirty, is_attached = :is_attached
+WHERE disk_id = :id;
+
+-- Which snapshots were begun and are there.
+-- name: write_snapshots
+UPDATE disks
+SET snapshot_number = :snapshot_number, snapshot_count = :snapshot_count, last_snapshot_at = :last_snapshot_at
+WHERE disk_id = :id;
+
+-- What became of operations; the disk shows its last one.
+-- name: settle
+WITH settled AS (
+    UPDATE disk_operations SET status = o.status, error = o.error, finished_at = :at
+    FROM unnest(:ids::uuid[], :statuses::text[], :errors::jsonb[]) AS o (operation_id, status, error)
+    WHERE disk_operations.operation_id = o.operation_id
+    RETURNING o.operation_id, o.status, o.error
+)
+UPDATE disks SET operation_status = settled.status, operation_error = settled.error
+FROM settled WHERE disks.disk_id = :id AND disks.operation_id = settled.operation_id;
+
+-- Its reservation can have its server now.
+-- name: wake_reservation
+SELECT pg_notify('gpu_dev_turn', 'reservation ' || :reservation_id::uuid);
+
+-- Who waits for it may go on.
+-- name: wake_admission
+SELECT pg_notify('gpu_dev_admission', r.gpu_type) FROM reservation_records r
+WHERE r.disk_id = :id AND r.status IN ('pending', 'queued');
 
 -- name: keep_snapshots
 INSERT INTO snapshots (snapshot_id, disk_id, ebs_volume_id, started_at, size_gb)

@@ -16,7 +16,7 @@ import uvloop
 from fastapi import APIRouter, FastAPI, Request, Response
 
 from gpudev.adapters.postgres.pool import Database
-from gpudev.adapters.postgres.queries import parse_queries
+from gpudev.adapters.postgres.queries import split_queries
 from gpudev.api.service import make_service
 from gpudev.app.login import hash_key
 from gpudev.bootstrap.api import make_application
@@ -25,7 +25,7 @@ from gpudev.bootstrap.http_server import serve
 from gpudev.bootstrap.listeners import Listeners, listening
 from gpudev.settings import Settings
 
-_SQL = parse_queries(Path(__file__).with_name("floors.sql").read_text(encoding="utf-8"))
+_SQL = split_queries(Path(__file__).with_name("floors.sql").read_text(encoding="utf-8"))
 
 
 class Floors:

@@ -36,11 +36,11 @@ class PostgresAdmissions:
     @asynccontextmanager
     async def lock(self, gpu_type: str) -> AsyncIterator[AdmissionTransaction]:
         async with self._database.transaction() as connection:
-            await connection.execute(_SQL["lock"], gpu_type)
+            await connection.execute(*_SQL.bind("lock", gpu_type=gpu_type))
             yield _Transaction(connection, gpu_type)
 
     async def wake(self, gpu_type: str) -> None:
-        await self._database.execute(_SQL["wake"], gpu_type)
+        await self._database.execute(*_SQL.bind("wake", gpu_type=gpu_type))
 
     async def list_waiting_types(self) -> tuple[str, ...]:
         rows = await self._database.fetch(_SQL["list_waiting_types"])
@@ -53,7 +53,8 @@ class _Transaction:
         self._gpu_type = gpu_type
 
     async def read(self) -> tuple[Reservation, ...]:
-        return tuple(map(reservation_from, await self._connection.fetch(_SQL["read"], self._gpu_type)))
+        rows = await self._connection.fetch(*_SQL.bind("read", gpu_type=self._gpu_type))
+        return tuple(map(reservation_from, rows))
 
     async def read_habits(self, since: datetime) -> Habits:
         return await read_habits(self._connection, self._gpu_type, since)
@@ -80,7 +81,7 @@ class _Transaction:
         return await read_disk_busy(self._connection, self._gpu_type)
 
     async def list_disk_zones(self) -> dict[ReservationId, str]:
-        rows = await self._connection.fetch(_SQL["list_disk_zones"], self._gpu_type)
+        rows = await self._connection.fetch(*_SQL.bind("list_disk_zones", gpu_type=self._gpu_type))
         return {ReservationId(str(row["reservation_id"])): row["zone"] for row in rows}
 
     async def record(self, record: Record) -> bool:
@@ -104,22 +105,22 @@ class _Transaction:
         """The place and the disk, both or neither."""
         version = await write_record(self._connection, record, None)
         after = record.after
-        if version is None or not await self._connection.fetchval(
-            _SQL["take_disk"], after.spec.disk_id, after.id
-        ):
+        take_disk = _SQL.bind("take_disk", disk_id=after.spec.disk_id, reservation_id=after.id)
+        if version is None or not await self._connection.fetchval(*take_disk):
             raise Stale("reservation_or_disk_changed", id=after.id)
 
     async def set_queue_places(self, places: Sequence[QueuePlace], now: datetime) -> None:
-        await self._connection.execute(
-            _SQL["set_queue_places"],
-            [place.reservation_id for place in places],
-            [place.position for place in places],
-            [place.estimated_start_at for place in places],
-            [place.reason for place in places],
-            [place.detail for place in places],
-            [",".join(place.planned_nodes) for place in places],
-            now,
-            [place.likely.earliest if place.likely else None for place in places],
-            [place.likely.middle if place.likely else None for place in places],
-            [place.likely.latest if place.likely else None for place in places],
+        values = _SQL.bind(
+            "set_queue_places",
+            ids=[place.reservation_id for place in places],
+            positions=[place.position for place in places],
+            estimated_starts=[place.estimated_start_at for place in places],
+            reasons=[place.reason for place in places],
+            details=[place.detail for place in places],
+            planned_nodes=[",".join(place.planned_nodes) for place in places],
+            likely_from=[place.likely.earliest if place.likely else None for place in places],
+            likely_at=[place.likely.middle if place.likely else None for place in places],
+            likely_to=[place.likely.latest if place.likely else None for place in places],
+            now=now,
         )
+        await self._connection.execute(*values)

@@ -21,22 +21,29 @@ def audit_rows(entries: Sequence[AuditEntry]) -> list[dict[str, Any]] | None:
     return [asdict(entry) for entry in entries] or None
 
 
+def write_audit(entries: Sequence[AuditEntry]) -> tuple[Any, ...]:
+    """The statement that appends entries."""
+    return _SQL.bind("write", entries=audit_rows(entries))
+
+
 class PostgresAuditLog:
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def write(self, *entries: AuditEntry) -> None:
-        await self._database.execute(_SQL["write"], audit_rows(entries))
+        await self._database.execute(*write_audit(entries))
 
     async def list_page(self, query: AuditQuery) -> tuple[AuditRecord, ...]:
         rows = await self._database.fetch(
-            _SQL["list_page"],
-            query.username,
-            query.action,
-            query.since,
-            query.until,
-            query.before,
-            query.limit,
+            *_SQL.bind(
+                "list_page",
+                username=query.username,
+                action=query.action,
+                since=query.since,
+                until=query.until,
+                before=query.before,
+                limit=query.limit,
+            )
         )
         return tuple(map(_record_from, rows))
 
@@ -48,10 +55,11 @@ class PostgresAuditLog:
             return await _seal_after(connection, _seal_from(previous) if previous else None, limit)
 
     async def list_seals(self, after: int, limit: int) -> tuple[Seal, ...]:
-        return tuple(map(_seal_from, await self._database.fetch(_SQL["list_seals"], after, limit)))
+        rows = await self._database.fetch(*_SQL.bind("list_seals", after=after, limit=limit))
+        return tuple(map(_seal_from, rows))
 
     async def list_sealed(self, number: int) -> tuple[SealedEntry, ...]:
-        rows = await self._database.fetch(_SQL["list_sealed"], number)
+        rows = await self._database.fetch(*_SQL.bind("list_sealed", seal_number=number))
         return tuple(
             SealedEntry(row["sealed_id"], row["digest"], _record_from(row) if row["entry_id"] else None)
             for row in rows
@@ -65,24 +73,17 @@ async def _seal_after(connection: Connection, previous: Seal | None, limit: int)
     # The time is read first: what is committed after this may be missing from the rows, and is later.
     now = await connection.fetchval(_SQL["read_clock"])
     oldest = previous.known_until - LATE if previous else _BEGINNING
-    rows = await connection.fetch(_SQL["list_sealable"], oldest, limit)
+    rows = await connection.fetch(*_SQL.bind("list_sealable", since=oldest, limit=limit))
     records = [_record_from(row) for row in rows]
     if not records:
         return None
     seal = make_seal(previous, records, records[-1].at if len(records) == limit else now)
-    await connection.execute(
-        _SQL["add_seal"],
-        seal.number,
-        seal.first_id,
-        seal.last_id,
-        seal.entries,
-        seal.known_until,
-        seal.previous_hash,
-        seal.hash,
-    )
+    await connection.execute(*_SQL.bind("add_seal", **asdict(seal)))
     digests = [digest_of(record) for record in records]
     ids = [record.entry_id for record in records]
-    await connection.execute(_SQL["add_digests"], seal.number, ids, digests)
+    await connection.execute(
+        *_SQL.bind("add_digests", seal_number=seal.number, entry_ids=ids, digests=digests)
+    )
     return seal
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpudev.adapters.postgres.audit import audit_rows
+from gpudev.adapters.postgres.audit import write_audit
 from gpudev.adapters.postgres.pool import Database, Row
 from gpudev.adapters.postgres.queries import load_queries
 from gpudev.domain.audit import AuditEntry
@@ -12,7 +12,6 @@ from gpudev.domain.untrusted import make_printable
 from gpudev.ports.dead_letters import DeadLetter, LetterId, QueueName
 
 _SQL = load_queries("dead_letters")
-_AUDIT = load_queries("audit")
 _LONGEST_ERROR = 500
 _LONGEST_MESSAGE = 2000
 
@@ -22,10 +21,10 @@ class PostgresDeadLetters:
         self._database = database
 
     async def bury(self, queue: QueueName, message_id: int, error: str) -> None:
-        await self._database.execute(_SQL[f"bury_{queue}"], message_id, show_error(error))
+        await self._database.execute(*_SQL.bind(f"bury_{queue}", id=message_id, error=show_error(error)))
 
     async def list_all(self, limit: int) -> tuple[DeadLetter, ...]:
-        return tuple(map(_letter_from, await self._database.fetch(_SQL["list_all"], limit)))
+        return tuple(map(_letter_from, await self._database.fetch(*_SQL.bind("list_all", limit=limit))))
 
     async def retry(self, letter_id: LetterId, audit: AuditEntry) -> bool:
         return await self._change("retry", letter_id, audit)
@@ -40,9 +39,10 @@ class PostgresDeadLetters:
 
     async def _change(self, query: str, letter_id: LetterId, audit: AuditEntry) -> bool:
         async with self._database.transaction() as connection:
-            is_done = bool(await connection.fetchval(_SQL[query], letter_id.queue, letter_id.number))
+            statement = _SQL.bind(query, queue=letter_id.queue, id=letter_id.number)
+            is_done = bool(await connection.fetchval(*statement))
             if is_done:
-                await connection.execute(_AUDIT["write"], audit_rows([audit]))
+                await connection.execute(*write_audit([audit]))
         return is_done
 
 

@@ -78,7 +78,9 @@ class PostgresDisks:
             await _request(connection, copy.id, operation, audit)
 
     async def claim(self, disk_id: DiskId, lease: timedelta) -> DiskClaim | None:
-        row = await self._database.fetch_row(_SQL["claim"], *self._leasing.claim_values(disk_id, lease))
+        row = await self._database.fetch_row(
+            *_SQL.bind("claim", **self._leasing.claim_values(disk_id, lease))
+        )
         return claim_from(row, self._leasing.lease_from(disk_id, row)) if row else None
 
     async def record(self, claim: DiskClaim, record: RecordDisk) -> Disk:

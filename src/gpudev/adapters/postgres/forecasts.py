@@ -26,8 +26,8 @@ class PostgresForecasts:
 
     async def read_outlook(self, gpu_type: str, since: datetime) -> Outlook:
         async with self._database.transaction() as connection:
-            rows = await connection.fetch(_ADMISSIONS["read"], gpu_type)
-            rooms = await connection.fetchval(_SQL["read_rooms"], gpu_type) or []
+            rows = await connection.fetch(*_ADMISSIONS.bind("read", gpu_type=gpu_type))
+            rooms = await connection.fetchval(*_SQL.bind("read_rooms", gpu_type=gpu_type)) or []
             habits = await read_habits(connection, gpu_type, since)
             disk_busy = await read_disk_busy(connection, gpu_type)
         return Outlook(
@@ -42,19 +42,25 @@ class PostgresForecasts:
             return await read_use(connection, gpu_type, fair_share, now)
 
     async def list_submissions(self, gpu_type: str, since: datetime) -> tuple[Submission, ...]:
-        rows = await self._database.fetch(_SQL["list_submissions"], gpu_type, since)
+        rows = await self._database.fetch(*_SQL.bind("list_submissions", gpu_type=gpu_type, since=since))
         return tuple(Submission(**dict(row)) for row in rows)
 
     async def measure_accuracy(self, since: datetime, step: timedelta) -> tuple[Accuracy, ...]:
-        rows = await self._database.fetch(_SQL["measure_accuracy"], since, step)
+        rows = await self._database.fetch(*_SQL.bind("measure_accuracy", since=since, step=step))
         return tuple(Accuracy(**dict(row)) for row in rows)
 
 
 async def read_habits(connection: Connection, gpu_type: str, since: datetime) -> Habits:
-    bounds = [bound.total_seconds() for bound in BUCKETS]
-    rows = await connection.fetch(
-        _SQL["list_habits"], gpu_type, bounds, since, MIN_SAMPLES, LENGTHS, ANY_LENGTH
+    statement = _SQL.bind(
+        "list_habits",
+        gpu_type=gpu_type,
+        bounds=[bound.total_seconds() for bound in BUCKETS],
+        since=since,
+        min_samples=MIN_SAMPLES,
+        lengths=LENGTHS,
+        any_length=ANY_LENGTH,
     )
+    rows = await connection.fetch(*statement)
     return Habits(
         {(row["slots"], row["bucket"], row["length_class"]): WaitRatios(*row["ratios"]) for row in rows}
     )
@@ -63,16 +69,19 @@ async def read_habits(connection: Connection, gpu_type: str, since: datetime) ->
 async def read_use(
     connection: Connection, gpu_type: str, fair_share: FairShare, now: datetime
 ) -> Mapping[UserId, float]:
+    half_life = fair_share.half_life.total_seconds()
+    since = now - fair_share.remembers
     rows = await connection.fetch(
-        _SQL["list_use"], gpu_type, now, fair_share.half_life.total_seconds(), now - fair_share.remembers
+        *_SQL.bind("list_use", gpu_type=gpu_type, now=now, half_life=half_life, since=since)
     )
     return {UserId(row["user_id"]): row["gpu_hours"] for row in rows}
 
 
 async def read_disk_busy(connection: Connection, gpu_type: str) -> frozenset[ReservationId]:
-    rows = await connection.fetch(_ADMISSIONS["list_disk_busy"], gpu_type)
+    rows = await connection.fetch(*_ADMISSIONS.bind("list_disk_busy", gpu_type=gpu_type))
     return frozenset(ReservationId(str(row["reservation_id"])) for row in rows)
 
 
 async def write_rooms(connection: Connection, gpu_type: str, rooms: Sequence[NodeRoom]) -> None:
-    await connection.execute(_SQL["set_rooms"], gpu_type, [asdict(room) for room in rooms])
+    known = [asdict(room) for room in rooms]
+    await connection.execute(*_SQL.bind("set_rooms", gpu_type=gpu_type, rooms=known))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
 
 import asyncpg
@@ -23,29 +24,29 @@ class PostgresGitHubBindings:
 
     async def add_challenge(self, challenge: StoredChallenge, now: datetime) -> None:
         async with self._database.transaction() as connection:
-            await connection.execute(_SQL["forget_old_challenges"], now)
-            await connection.execute(
-                _SQL["add_challenge"],
-                challenge.challenge_hash,
-                challenge.user_id,
-                challenge.github_user,
-                challenge.expires_at,
-            )
+            await connection.execute(*_SQL.bind("forget_old_challenges", now=now))
+            await connection.execute(*_SQL.bind("add_challenge", **asdict(challenge)))
 
     async def take_challenge(self, challenge_hash: bytes, user_id: UserId, now: datetime) -> str | None:
         github_user: str | None = await self._database.fetch_value(
-            _SQL["take_challenge"], challenge_hash, user_id, now
+            *_SQL.bind("take_challenge", challenge_hash=challenge_hash, user_id=user_id, now=now)
         )
         return github_user
 
     async def find(self, user_id: UserId) -> Binding | None:
-        row = await self._database.fetch_row(_SQL["find"], user_id)
+        row = await self._database.fetch_row(*_SQL.bind("find", user_id=user_id))
         return Binding(row["github_user"], row["github_proved_at"]) if row else None
 
     async def bind(self, user_id: UserId, binding: Binding, audit: AuditEntry) -> bool:
         try:
             await self._database.execute(
-                _SQL["bind"], user_id, binding.github_user, binding.proved_at, audit_rows([audit])
+                *_SQL.bind(
+                    "bind",
+                    user_id=user_id,
+                    github_user=binding.github_user,
+                    proved_at=binding.proved_at,
+                    audit=audit_rows([audit]),
+                )
             )
         except asyncpg.UniqueViolationError:
             return False

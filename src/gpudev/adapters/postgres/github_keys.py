@@ -14,8 +14,10 @@ class PostgresGitHubKeys:
         self._database = database
 
     async def find(self, github_user: str) -> StoredKeys | None:
-        row = await self._database.fetch_row(_SQL["find"], github_user)
+        row = await self._database.fetch_row(*_SQL.bind("find", github_user=github_user))
         return StoredKeys(tuple(row["public_keys"]), row["fetched_at"]) if row else None
 
     async def keep(self, github_user: str, stored: StoredKeys) -> None:
-        await self._database.execute(_SQL["keep"], github_user, stored.keys, stored.fetched_at)
+        await self._database.execute(
+            *_SQL.bind("keep", github_user=github_user, public_keys=stored.keys, fetched_at=stored.fetched_at)
+        )

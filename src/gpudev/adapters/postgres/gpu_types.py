@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from gpudev.adapters.postgres.pool import Database, Row
 from gpudev.adapters.postgres.queries import load_queries
@@ -22,18 +23,10 @@ class PostgresGpuTypes:
         self._database = database
 
     async def sync(self, offered: Sequence[GpuType]) -> None:
-        names = [gpu_type.name for gpu_type in offered]
         async with self._database.transaction() as connection:
-            await connection.execute(
-                _SQL["offer"],
-                names,
-                [gpu_type.instance_type for gpu_type in offered],
-                [gpu_type.gpus_per_node for gpu_type in offered],
-                [gpu_type.vcpus for gpu_type in offered],
-                [gpu_type.memory_gib for gpu_type in offered],
-                [gpu_type.slots_per_node for gpu_type in offered],
-            )
-            await connection.execute(_SQL["retire_others"], names)
+            await connection.execute(*_offer(offered))
+            names = [gpu_type.name for gpu_type in offered]
+            await connection.execute(*_SQL.bind("retire_others", gpu_types=names))
 
     async def list_all(self) -> tuple[GpuType, ...]:
         rows = await self._database.fetch(_SQL["list_all"])
@@ -50,17 +43,19 @@ class PostgresGpuTypes:
 
     async def set_availability(self, availability: Availability, updated_by: str, now: datetime) -> None:
         await self._database.execute(
-            _SQL["set_availability"],
-            availability.gpu_type,
-            availability.total,
-            availability.available,
-            availability.max_reservable,
-            availability.full_nodes_available,
-            availability.nodes,
-            availability.is_simulated,
-            availability.next_start_at,
-            now,
-            updated_by,
+            *_SQL.bind(
+                "set_availability",
+                gpu_type=availability.gpu_type,
+                total=availability.total,
+                available=availability.available,
+                max_reservable=availability.max_reservable,
+                full_nodes=availability.full_nodes_available,
+                running=availability.nodes,
+                is_simulated=availability.is_simulated,
+                next_start_at=availability.next_start_at,
+                now=now,
+                updated_by=updated_by,
+            )
         )
 
     async def set_capacity(
@@ -68,12 +63,14 @@ class PostgresGpuTypes:
     ) -> None:
         names = sorted(capacity)
         await self._database.execute(
-            _SQL["set_capacity"],
-            names,
-            [capacity[name].desired for name in names],
-            [capacity[name].running for name in names],
-            now,
-            updated_by,
+            *_SQL.bind(
+                "set_capacity",
+                gpu_types=names,
+                desired=[capacity[name].desired for name in names],
+                running=[capacity[name].running for name in names],
+                now=now,
+                updated_by=updated_by,
+            )
         )
 
     async def list_availability(self) -> tuple[StoredAvailability, ...]:
@@ -82,8 +79,22 @@ class PostgresGpuTypes:
     async def list_availability_for_key(
         self, key: ShownKey
     ) -> tuple[User | None, tuple[StoredAvailability, ...]]:
-        rows = await self._database.fetch(_SQL["list_availability_for_key"], key.key_hash, key.at)
+        rows = await self._database.fetch(
+            *_SQL.bind("list_availability_for_key", key_hash=key.key_hash, now=key.at)
+        )
         return caller_from(rows), tuple(_stored_from(row) for row in rows if row["gpu_type"] is not None)
+
+
+def _offer(offered: Sequence[GpuType]) -> tuple[Any, ...]:
+    return _SQL.bind(
+        "offer",
+        gpu_types=[gpu_type.name for gpu_type in offered],
+        instance_types=[gpu_type.instance_type for gpu_type in offered],
+        max_gpus=[gpu_type.gpus_per_node for gpu_type in offered],
+        cpus=[gpu_type.vcpus for gpu_type in offered],
+        memory_gb=[gpu_type.memory_gib for gpu_type in offered],
+        max_per_node=[gpu_type.slots_per_node for gpu_type in offered],
+    )
 
 
 def _stored_from(row: Row) -> StoredAvailability:

@@ -35,7 +35,7 @@ class PostgresHealth:
             raise StoreUnavailable("database_read_only")
 
     async def beat(self, name: str, failing: Sequence[str]) -> None:
-        await self._database.execute(_SQL["beat"], name, list(failing))
+        await self._database.execute(*_SQL.bind("beat", name=name, failing=list(failing)))
 
     async def list_controllers(self) -> tuple[ControllerBeat, ...]:
         rows = await self._database.fetch(_SQL["list_controllers"])
@@ -43,7 +43,7 @@ class PostgresHealth:
 
     async def claim_for_cluster(self, cluster_id: str) -> bool:
         """Make the database this cluster's, if it is nobody's yet; False if it is another's."""
-        owner = await self._database.fetch_value(_SQL["claim_for_cluster"], cluster_id)
+        owner = await self._database.fetch_value(*_SQL.bind("claim_for_cluster", cluster_id=cluster_id))
         return bool(owner == cluster_id)
 
 

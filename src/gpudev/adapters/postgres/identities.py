@@ -17,10 +17,17 @@ class PostgresIdentities:
 
     async def admit(self, identity: Identity) -> User | None:
         row = await self._database.fetch_row(
-            _SQL["admit"], identity.username, identity.account, identity.role, identity.name, identity.arn
+            *_SQL.bind(
+                "admit",
+                username=identity.username,
+                account=identity.account,
+                role=identity.role,
+                name=identity.name,
+                arn=identity.arn,
+            )
         )
         return User(UserId(row["user_id"]), row["username"], row["is_active"]) if row else None
 
     async def find_arn(self, user_id: UserId) -> str | None:
-        arn: str | None = await self._database.fetch_value(_SQL["find_arn"], user_id)
+        arn: str | None = await self._database.fetch_value(*_SQL.bind("find_arn", user_id=user_id))
         return arn

@@ -14,8 +14,10 @@ class PostgresJobOutputs:
         self._database = database
 
     async def keep(self, reservation_id: ReservationId, output: str) -> None:
-        await self._database.execute(_SQL["keep"], reservation_id, output)
+        await self._database.execute(*_SQL.bind("keep", reservation_id=reservation_id, output=output))
 
     async def find(self, reservation_id: ReservationId) -> str | None:
-        output: str | None = await self._database.fetch_value(_SQL["find"], reservation_id)
+        output: str | None = await self._database.fetch_value(
+            *_SQL.bind("find", reservation_id=reservation_id)
+        )
         return output

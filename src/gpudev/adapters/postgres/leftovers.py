@@ -24,4 +24,4 @@ class PostgresLeftovers:
         return await self._delete("delete_messages", before, limit)
 
     async def _delete(self, name: str, before: datetime, limit: int) -> int:
-        return int(await self._database.fetch_value(_SQL[name], before, limit))
+        return int(await self._database.fetch_value(*_SQL.bind(name, before=before, limit=limit)))

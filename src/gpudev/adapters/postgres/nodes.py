@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from gpudev.adapters.postgres.audit import audit_rows
+from gpudev.adapters.postgres.audit import write_audit
 from gpudev.adapters.postgres.pool import Connection, Database, Row
 from gpudev.adapters.postgres.queries import load_queries
 from gpudev.adapters.postgres.rows import reservation_from
@@ -18,7 +18,6 @@ from gpudev.ports.nodes import StoredDrain, StoredNode
 
 _SQL = load_queries("nodes")
 _ADMISSIONS = load_queries("admissions")
-_AUDIT = load_queries("audit")
 
 
 class PostgresNodes:
@@ -38,19 +37,26 @@ class PostgresNodes:
     async def drain(self, drain: Drain, now: datetime, audit: AuditEntry) -> None:
         async with self._database.transaction() as connection:
             # After this no pass for the type is under way: each has seen the drain, or has committed.
-            await connection.execute(_ADMISSIONS["lock"], drain.gpu_type)
+            await connection.execute(*_ADMISSIONS.bind("lock", gpu_type=drain.gpu_type))
             is_news = await connection.fetchval(
-                _SQL["drain"], drain.node, drain.gpu_type, drain.reason, audit.username, now
+                *_SQL.bind(
+                    "drain",
+                    node=drain.node,
+                    gpu_type=drain.gpu_type,
+                    reason=drain.reason,
+                    drained_by=audit.username,
+                    now=now,
+                )
             )
-            await connection.execute(_AUDIT["write"], audit_rows([audit]))
+            await connection.execute(*write_audit([audit]))
             if is_news:
                 await _wake(connection, drain.node, drain.gpu_type)
 
     async def undrain(self, node: NodeName, gpu_type: str, audit: AuditEntry) -> bool:
         async with self._database.transaction() as connection:
-            await connection.execute(_ADMISSIONS["lock"], gpu_type)
-            was_drained = bool(await connection.fetchval(_SQL["undrain"], node))
-            await connection.execute(_AUDIT["write"], audit_rows([audit]))
+            await connection.execute(*_ADMISSIONS.bind("lock", gpu_type=gpu_type))
+            was_drained = bool(await connection.fetchval(*_SQL.bind("undrain", node=node)))
+            await connection.execute(*write_audit([audit]))
             if was_drained:
                 await _wake(connection, node, gpu_type)
         return was_drained
@@ -69,20 +75,20 @@ async def write_nodes(connection: Connection, gpu_type: str, nodes: Sequence[Nod
         for node in nodes
         if node.gpu_type == gpu_type
     ]
-    await connection.execute(_SQL["set_nodes"], gpu_type, known)
+    await connection.execute(*_SQL.bind("set_nodes", gpu_type=gpu_type, nodes=known))
 
 
 async def write_emptied(
     connection: Connection, nodes: Sequence[NodeName], now: datetime
 ) -> tuple[NodeName, ...]:
-    rows = await connection.fetch(_SQL["set_emptied"], nodes, now)
+    rows = await connection.fetch(*_SQL.bind("set_emptied", nodes=nodes, now=now))
     return tuple(NodeName(row["node_name"]) for row in rows)
 
 
 async def _wake(connection: Connection, node: NodeName, gpu_type: str) -> None:
     """Everybody who is there, and admission: what was kept for those who wait is to be planned anew."""
-    await connection.execute(_SQL["wake_holders"], node)
-    await connection.execute(_ADMISSIONS["wake"], gpu_type)
+    await connection.execute(*_SQL.bind("wake_holders", node=node))
+    await connection.execute(*_ADMISSIONS.bind("wake", gpu_type=gpu_type))
 
 
 def _node_from(row: Row, holders: tuple[Reservation, ...]) -> StoredNode:

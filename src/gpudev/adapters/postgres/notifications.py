@@ -27,31 +27,41 @@ class PostgresNotifications:
         self._letters = PostgresDeadLetters(database)
 
     async def find_target(self, user_id: UserId) -> Target | None:
-        row = await self._database.fetch_row(_SQL["find_target"], user_id)
+        row = await self._database.fetch_row(*_SQL.bind("find_target", user_id=user_id))
         return _target_from(row) if row is not None else None
 
     async def set_target(self, target: Target) -> None:
-        values = (target.user_id, target.kind, target.url, target.secret, sorted(target.topics))
-        await self._database.execute(_SQL["set_target"], *values)
+        await self._database.execute(
+            *_SQL.bind(
+                "set_target",
+                user_id=target.user_id,
+                kind=target.kind,
+                url=target.url,
+                secret=target.secret,
+                topics=sorted(target.topics),
+            )
+        )
 
     async def unset_target(self, user_id: UserId) -> None:
-        await self._database.execute(_SQL["unset_target"], user_id)
+        await self._database.execute(*_SQL.bind("unset_target", user_id=user_id))
 
     async def send_test(self, user_id: UserId) -> None:
-        await self._database.execute(_SQL["send_test"], user_id)
+        await self._database.execute(*_SQL.bind("send_test", user_id=user_id))
 
     async def read(self, limit: int, hidden_for: timedelta) -> tuple[Delivery, ...]:
-        rows = await self._database.fetch(_SQL["read"], math.ceil(hidden_for.total_seconds()), limit)
+        seconds = math.ceil(hidden_for.total_seconds())
+        rows = await self._database.fetch(*_SQL.bind("read", hidden_for=seconds, limit=limit))
         return tuple(map(_delivery_from, rows))
 
     async def retry_after(self, message_id: int, pause: timedelta) -> None:
-        await self._database.execute(_SQL["retry_after"], message_id, math.ceil(pause.total_seconds()))
+        seconds = math.ceil(pause.total_seconds())
+        await self._database.execute(*_SQL.bind("retry_after", id=message_id, seconds=seconds))
 
     async def bury(self, message_id: int, error: str) -> None:
         await self._letters.bury(QueueName.NOTIFICATIONS, message_id, error)
 
     async def archive(self, message_ids: Sequence[int]) -> None:
-        await self._database.execute(_SQL["archive"], list(message_ids))
+        await self._database.execute(*_SQL.bind("archive", ids=list(message_ids)))
 
 
 def _delivery_from(row: Row) -> Delivery:

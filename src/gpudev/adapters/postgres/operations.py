@@ -37,23 +37,25 @@ class PostgresOperations:
         terms: Terms = NO_TERMS,
     ) -> None:
         await self._database.execute(
-            _SQL["request"],
-            operation_id,
-            reservation.id,
-            kind,
-            now,
-            audit_rows(audit),
-            is_by_admin,
-            terms.length,
-            terms.not_before,
-            terms.reason,
+            *_SQL.bind(
+                "request",
+                id=operation_id,
+                reservation_id=reservation.id,
+                kind=kind,
+                now=now,
+                audit=audit_rows(audit),
+                is_by_admin=is_by_admin,
+                length=terms.length,
+                not_before=terms.not_before,
+                reason=terms.reason,
+            )
         )
 
     async def settle(self, outcomes: Sequence[OperationOutcome], now: datetime) -> None:
         await self._database.execute(*settle(outcomes, now))
 
     async def get(self, operation_id: OperationId, user_id: UserId | None) -> StoredOperation:
-        row = await self._database.fetch_row(_SQL["get"], operation_id, user_id)
+        row = await self._database.fetch_row(*_SQL.bind("get", id=operation_id, user_id=user_id))
         if row is None:
             raise NotFound("operation_row_not_found", id=operation_id)
         return StoredOperation(

@@ -48,7 +48,9 @@ class PgmqQueue:
 
     async def read(self, limit: int) -> tuple[Message, ...]:
         queue, field = self._address.queue, self._address.field
-        rows = await self._database.fetch(_SQL["read"], queue, self._hidden_for, field, limit)
+        rows = await self._database.fetch(
+            *_SQL.bind("read", queue=queue, hidden_for=self._hidden_for, field=field, limit=limit)
+        )
         ours = tuple(Message(row["msg_id"], row["key"], row["read_ct"]) for row in rows if _is_id(row["key"]))
         others = {row["msg_id"] for row in rows}.difference(message.message_id for message in ours)
         await self.bury(sorted(others), say(fact("message_without_id", field=field)))
@@ -59,7 +61,7 @@ class PgmqQueue:
             await self._letters.bury(self._address.queue, message_id, error)
 
     async def archive(self, message_ids: Sequence[int]) -> None:
-        await self._database.execute(_SQL["archive"], self._address.queue, list(message_ids))
+        await self._database.execute(*_SQL.bind("archive", queue=self._address.queue, ids=list(message_ids)))
 
     async def count(self) -> int:
         return int(await self._database.fetch_value(_SQL["count"]))

@@ -82,22 +82,25 @@ class Queries:
 
 @cache
 def load_queries(noun: str) -> Queries:
-    text = files(__package__).joinpath("sql", f"{noun}.sql").read_text(encoding="utf-8")
-    return Queries(
-        parse_queries(_INCLUDE_LINE.sub(lambda found: load_queries(found[1])[found[2]].rstrip(";"), text))
-    )
+    queries = {
+        name: _number_parameters(_include(text)) for name, text in split_queries(read_sql(noun)).items()
+    }
+    return Queries(MappingProxyType(queries))
 
 
-def parse_queries(text: str) -> Mapping[str, Query]:
-    """The queries of one file by their names."""
+def read_sql(noun: str) -> str:
+    return files(__package__).joinpath("sql", f"{noun}.sql").read_text(encoding="utf-8")
+
+
+def split_queries(text: str) -> dict[str, str]:
+    """The queries of one file by their names, as they are written."""
     _, *parts = _NAME_LINE.split(text)
     names, bodies = parts[::2], parts[1::2]
-    return MappingProxyType(
-        {
-            name: _number_parameters(_TRAILING_COMMENT.sub("", body).strip())
-            for name, body in zip(names, bodies, strict=True)
-        }
-    )
+    return {name: _TRAILING_COMMENT.sub("", body).strip() for name, body in zip(names, bodies, strict=True)}
+
+
+def _include(text: str) -> str:
+    return _INCLUDE_LINE.sub(lambda found: split_queries(read_sql(found[1]))[found[2]].rstrip(";"), text)
 
 
 def _number_parameters(text: str) -> Query:

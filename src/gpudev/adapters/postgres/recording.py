@@ -108,7 +108,7 @@ def _list_consequences(record: Record) -> Iterator[Statement]:
     if after.spec.disk_id is not None and not after.is_placed:
         yield _SQL.bind("wake_disk", id=after.id)
     if record.concerns_admission:
-        yield (_ADMISSIONS["wake"], after.spec.gpu_type)
+        yield _ADMISSIONS.bind("wake", gpu_type=after.spec.gpu_type)
 
 
 def _write_members(after: Reservation) -> Statement:

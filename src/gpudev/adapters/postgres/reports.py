@@ -19,7 +19,14 @@ class PostgresReports:
     async def sum_usage(
         self, report: UsageReport, prices: Mapping[str, float], now: datetime
     ) -> tuple[UsageSum, ...]:
-        span = (report.begin, report.end, now)
-        values = (*span, report.by, list(prices), list(prices.values()))
-        rows = await self._database.fetch(_SQL["usage"], *values)
+        statement = _SQL.bind(
+            "usage",
+            begin=report.begin,
+            end=report.end,
+            now=now,
+            by=report.by,
+            gpu_types=list(prices),
+            prices=list(prices.values()),
+        )
+        rows = await self._database.fetch(*statement)
         return tuple(UsageSum(**dict(row)) for row in rows)

@@ -151,7 +151,7 @@ class PostgresReservations:
 
     async def claim(self, reservation_id: ReservationId, lease: timedelta) -> Claim | None:
         row = await self._database.fetch_row(
-            _SQL["claim"], *self._leasing.claim_values(reservation_id, lease)
+            *_SQL.bind("claim", **self._leasing.claim_values(reservation_id, lease))
         )
         if row is None:
             return None

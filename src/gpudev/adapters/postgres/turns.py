@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from gpudev.adapters.postgres.dead_letters import show_error
 from gpudev.adapters.postgres.pgmq import ADDRESSES
@@ -22,21 +23,25 @@ class PostgresTurns:
         self._database = database
 
     async def end(self, lease: Lease, next_turn_at: datetime | None, *, defects: int = 0) -> None:
-        await self._database.execute(_SQL["end"], *_end_values(lease, next_turn_at, defects))
+        await self._database.execute(*_end(lease, next_turn_at, defects))
 
     async def take_over(self, kind: Kind, now: datetime, within: timedelta | None = None) -> None:
-        await self._database.execute(_SQL["take_over"], kind, now, _FOR_EVER if within is None else within)
+        await self._database.execute(
+            *_SQL.bind("take_over", kind=kind, now=now, within=_FOR_EVER if within is None else within)
+        )
 
     async def list_due(self, kind: Kind, now: datetime, limit: int) -> tuple[str, ...]:
-        rows = await self._database.fetch(_SQL["list_due"], kind, now, limit)
+        rows = await self._database.fetch(*_SQL.bind("list_due", kind=kind, now=now, limit=limit))
         return tuple(str(row["key"]) for row in rows)
 
     async def find_next(self, kind: Kind, after: datetime) -> datetime | None:
-        next_turn: datetime | None = await self._database.fetch_value(_SQL["find_next"], kind, after)
+        next_turn: datetime | None = await self._database.fetch_value(
+            *_SQL.bind("find_next", kind=kind, after=after)
+        )
         return next_turn
 
     async def is_known(self, kind: Kind, key: str) -> bool:
-        return bool(await self._database.fetch_value(_SQL["is_known"], kind, key))
+        return bool(await self._database.fetch_value(*_SQL.bind("is_known", kind=kind, id=key)))
 
 
 class Leasing:
@@ -49,8 +54,9 @@ class Leasing:
         self._kind = kind
         self._token = str(uuid.uuid4())
 
-    def claim_values(self, key: str, lease: timedelta) -> tuple[str, str, timedelta, Kind]:
-        return key, self._token, lease, self._kind
+    def claim_values(self, key: str, lease: timedelta) -> dict[str, object]:
+        """For a statement that includes `turns.claim`."""
+        return {"kind": self._kind, "id": key, "lease_token": self._token, "lease": lease}
 
     def lease_from(self, key: str, row: Row) -> Lease:
         return Lease(self._kind, key, self._token, row["asked"], row["defects"])
@@ -68,10 +74,25 @@ class Burial:
 async def bury(connection: Connection, lease: Lease, burial: Burial) -> None:
     """In the transaction that fails the item: a dead letter for its messages, and the end of the lease."""
     address = ADDRESSES[lease.kind]
-    letter = (address.queue, address.field, lease.key, show_error(burial.error), list(burial.message_ids))
-    await connection.execute(_SQL["send_dead_letter"], *letter)
-    await connection.execute(_SQL["end"], *_end_values(lease, burial.next_turn_at, 0))
+    letter = _SQL.bind(
+        "send_dead_letter",
+        queue=address.queue,
+        field=address.field,
+        id=lease.key,
+        error=show_error(burial.error),
+        message_ids=list(burial.message_ids),
+    )
+    await connection.execute(*letter)
+    await connection.execute(*_end(lease, burial.next_turn_at, 0))
 
 
-def _end_values(lease: Lease, next_turn_at: datetime | None, defects: int) -> tuple[object, ...]:
-    return lease.kind, lease.key, lease.token, lease.asked, next_turn_at, defects
+def _end(lease: Lease, next_turn_at: datetime | None, defects: int) -> tuple[Any, ...]:
+    return _SQL.bind(
+        "end",
+        kind=lease.kind,
+        id=lease.key,
+        lease_token=lease.token,
+        settled=lease.asked,
+        next_turn_at=next_turn_at,
+        defects=defects,
+    )

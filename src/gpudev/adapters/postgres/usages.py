@@ -19,10 +19,12 @@ class PostgresUsages:
         self._database = database
 
     async def add(self, samples: Sequence[Sample]) -> None:
-        await self._database.execute(_SQL["add"], [_row_of(sample) for sample in samples])
+        await self._database.execute(*_SQL.bind("add", samples=[_row_of(sample) for sample in samples]))
 
     async def list_points(self, reservation_id: ReservationId, count: int) -> tuple[UsagePoint, ...]:
-        rows = await self._database.fetch(_SQL["list_points"], reservation_id, count)
+        rows = await self._database.fetch(
+            *_SQL.bind("list_points", reservation_id=reservation_id, count=count)
+        )
         return tuple(UsagePoint(**dict(row)) for row in rows)
 
 

@@ -51,13 +51,13 @@ WITH claimed AS (
 )
 SELECT d.*, claimed.asked, claimed.defects, waiting.*,
        ARRAY(SELECT c.source_snapshot_id FROM disks c
-             WHERE c.source_disk_id = $1 AND c.source_snapshot_id IS NOT NULL AND c.state = 'creating')
+             WHERE c.source_disk_id = :id AND c.source_snapshot_id IS NOT NULL AND c.state = 'creating')
            AS wanted_snapshots
 FROM claimed JOIN disk_rows d ON d.disk_id = claimed.key
 CROSS JOIN LATERAL (
     SELECT array_agg(operation_id) AS operation_ids, array_agg(kind) AS operation_kinds,
            array_agg(requested_at) AS operation_times, array_agg(size_gb) AS operation_sizes
-    FROM (SELECT * FROM disk_operations WHERE disk_id = $1 AND status = 'requested' ORDER BY requested_at) o
+    FROM (SELECT * FROM disk_operations WHERE disk_id = :id AND status = 'requested' ORDER BY requested_at) o
 ) waiting;
 
 -- The guarded write of the state, with its event if there is one, and of the name, which only a disk that is there

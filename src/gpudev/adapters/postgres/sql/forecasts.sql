@@ -3,14 +3,14 @@
 -- of few samples as of many; `domain/eta.py` says the same.
 -- name: list_habits
 WITH waits AS (
-    SELECT slots, width_bucket(extract(epoch FROM promised_at - asked_at)::float8, $2::float8[]) AS bucket,
-           (SELECT count(*) FROM unnest($5::interval[]) AS bound WHERE length > bound)::integer AS length_class,
+    SELECT slots, width_bucket(extract(epoch FROM promised_at - asked_at)::float8, :bounds::float8[]) AS bucket,
+           (SELECT count(*) FROM unnest(:lengths::interval[]) AS bound WHERE length > bound)::integer AS length_class,
            greatest(0, extract(epoch FROM started_at - asked_at)::float8)
                / extract(epoch FROM promised_at - asked_at)::float8 AS ratio
     FROM forecasts
-    WHERE gpu_type = $1 AND started_at >= $3 AND promised_at > asked_at
+    WHERE gpu_type = :gpu_type AND started_at >= :since AND promised_at > asked_at
 ), kinds AS (
-    SELECT * FROM waits UNION ALL SELECT slots, bucket, $6::integer, ratio FROM waits
+    SELECT * FROM waits UNION ALL SELECT slots, bucket, :any_length::integer, ratio FROM waits
 ), counted AS (
     SELECT *, count(*) OVER (PARTITION BY slots, bucket, length_class) AS n FROM kinds
 )
@@ -18,38 +18,40 @@ SELECT slots, bucket, length_class,
        percentile_cont(ARRAY[(0.1 * (n + 1) - 1) / (n - 1), 0.5, (0.9 * (n + 1) - 1) / (n - 1)]::float8[])
            WITHIN GROUP (ORDER BY ratio) AS ratios
 FROM counted
-WHERE n >= $4
+WHERE n >= :min_samples
 GROUP BY slots, bucket, length_class, n;
 
--- A promise is kept by whoever starts within the step that it names.
+-- How good the promises of each type were. A promise is kept by whoever starts within the step that it names.
 -- name: measure_accuracy
 SELECT gpu_type, count(*) AS started,
-       avg((started_at < promised_at + $2::interval)::integer)::float8 AS promises_kept,
+       avg((started_at < promised_at + :step::interval)::integer)::float8 AS promises_kept,
        avg(abs(extract(epoch FROM started_at - promised_at)) / 60)::float8 AS promise_error,
        avg(abs(extract(epoch FROM started_at - likely_at)) / 60)::float8 AS likely_error,
        (sum(extract(epoch FROM started_at - asked_at)) FILTER (WHERE likely_at IS NOT NULL)
         / nullif(sum(extract(epoch FROM likely_at - asked_at)), 0))::float8 AS bias,
        avg((started_at BETWEEN likely_from AND likely_to)::integer)::float8 AS coverage
 FROM forecasts
-WHERE started_at >= $1
+WHERE started_at >= :since
 GROUP BY gpu_type
 ORDER BY gpu_type;
 
+-- The nodes in service as admission saw them last.
 -- name: read_rooms
-SELECT rooms FROM gpu_types WHERE gpu_type = $1;
+SELECT rooms FROM gpu_types WHERE gpu_type = :gpu_type;
 
+-- Note the nodes in service, if they have changed.
 -- name: set_rooms
-UPDATE gpu_types SET rooms = $2 WHERE gpu_type = $1 AND rooms IS DISTINCT FROM $2;
+UPDATE gpu_types SET rooms = :rooms WHERE gpu_type = :gpu_type AND rooms IS DISTINCT FROM :rooms;
 
 -- GPU-hours, each counted half as much for every half-life that has passed since: the integral of that over the
 -- time of each reservation. `domain/fair_share.py` says the same.
 -- name: list_use
 SELECT user_id,
-       sum(greatest(1, gpu_count) * ($3::float8 / 3600 / ln(2))
-           * (power(2, least(0, extract(epoch FROM coalesce(ended_at, $2) - $2)::float8) / $3)
-              - power(2, extract(epoch FROM launched_at - $2)::float8 / $3)))::float8 AS gpu_hours
+       sum(greatest(1, gpu_count) * (:half_life::float8 / 3600 / ln(2))
+           * (power(2, least(0, extract(epoch FROM coalesce(ended_at, :now) - :now)::float8) / :half_life)
+              - power(2, extract(epoch FROM launched_at - :now)::float8 / :half_life)))::float8 AS gpu_hours
 FROM reservation_records
-WHERE gpu_type = $1 AND launched_at IS NOT NULL AND coalesce(ended_at, $2) >= $4::timestamptz
+WHERE gpu_type = :gpu_type AND launched_at IS NOT NULL AND coalesce(ended_at, :now) >= :since::timestamptz
 GROUP BY user_id;
 
 -- What was asked for and is over: given back early, extended, or not waited for.
@@ -60,5 +62,5 @@ SELECT created_at AS at, 'user-' || user_id AS "user", greatest(1, gpu_count / n
        coalesce(greatest(interval '0', expires_at - launched_at - duration), interval '0') AS extends,
        CASE WHEN launched_at IS NULL THEN ended_at - created_at END AS gives_up
 FROM reservation_records
-WHERE gpu_type = $1 AND created_at >= $2 AND ended_at IS NOT NULL
+WHERE gpu_type = :gpu_type AND created_at >= :since AND ended_at IS NOT NULL
 ORDER BY created_at, reservation_id;

@@ -1,19 +1,24 @@
+-- Where a user is notified.
 -- name: find_target
-SELECT user_id, kind, url, secret, topics FROM notification_targets WHERE user_id = $1;
+SELECT user_id, kind, url, secret, topics FROM notification_targets WHERE user_id = :user_id;
 
+-- Notify a user there from now on.
 -- name: set_target
 INSERT INTO notification_targets (user_id, kind, url, secret, topics)
-VALUES ($1, $2, $3, $4, $5)
+VALUES (:user_id, :kind, :url, :secret, :topics)
 ON CONFLICT (user_id) DO UPDATE
 SET kind = excluded.kind, url = excluded.url, secret = excluded.secret, topics = excluded.topics,
     updated_at = now();
 
+-- Notify a user no more.
 -- name: unset_target
-DELETE FROM notification_targets WHERE user_id = $1;
+DELETE FROM notification_targets WHERE user_id = :user_id;
 
+-- Queue a notification that a user asked for as a test.
 -- name: send_test
-SELECT pgmq.send('notifications', jsonb_build_object('test_of', $1::integer));
+SELECT pgmq.send('notifications', jsonb_build_object('test_of', :user_id::integer));
 
+-- Notifications to send, with what they are about, hidden for so many seconds from everybody else.
 -- name: read
 WITH m AS (
     SELECT msg_id, read_ct, enqueued_at,
@@ -23,7 +28,7 @@ WITH m AS (
                 THEN (message ->> 'number')::integer END AS number,
            CASE WHEN pg_input_is_valid(message ->> 'test_of', 'integer')
                 THEN (message ->> 'test_of')::integer END AS test_of
-    FROM pgmq.read('notifications', $1, $2)
+    FROM pgmq.read('notifications', :hidden_for, :limit)
 )
 SELECT m.msg_id, m.read_ct, m.enqueued_at, m.test_of IS NOT NULL AS is_test,
        m.test_of IS NOT NULL OR (m.reservation_id IS NOT NULL AND m.number IS NOT NULL) AS is_ours,
@@ -37,8 +42,10 @@ LEFT JOIN api_users u ON u.user_id = coalesce(r.user_id, m.test_of)
 LEFT JOIN notification_targets t ON t.user_id = u.user_id
 ORDER BY m.msg_id;
 
+-- Show a notification again after so many seconds.
 -- name: retry_after
-SELECT msg_id FROM pgmq.set_vt('notifications', $1::bigint, $2::integer);
+SELECT msg_id FROM pgmq.set_vt('notifications', :id::bigint, :seconds::integer);
 
+-- Done with these notifications.
 -- name: archive
-SELECT pgmq.archive('notifications', $1::bigint[]);
+SELECT pgmq.archive('notifications', :ids::bigint[]);

@@ -1,9 +1,9 @@
--- An id that is there already is the same request once more, and so is one that comes at the same moment.
+-- Request an operation. An id that is there already is the same request once more, and so is one that comes at the same moment.
 -- name: request
 WITH requested AS (
     INSERT INTO operations (operation_id, reservation_id, kind, requested_at, is_by_admin, length, not_before,
                             reason)
-    VALUES ($1, $2, $3, $4, $6, $7, $8, $9)
+    VALUES (:id, :reservation_id, :kind, :now, :is_by_admin, :length, :not_before, :reason)
     ON CONFLICT (operation_id) DO NOTHING
     RETURNING reservation_id
 ), noticed AS (
@@ -16,7 +16,7 @@ WITH requested AS (
 ), audited AS (
     INSERT INTO audit_entries (username, action, target, address, outcome, detail)
     SELECT a.username, a.action, a.target, a.address, a.outcome, a.detail
-    FROM noticed, jsonb_populate_recordset(NULL::audit_entries, $5) a
+    FROM noticed, jsonb_populate_recordset(NULL::audit_entries, :audit) a
 )
 SELECT pgmq.send('gpu_reservations', jsonb_build_object('reservation_id', reservation_id)),
        pg_notify('gpu_dev_messages', 'gpu_reservations')
@@ -28,7 +28,8 @@ UPDATE operations SET status = o.status, error = o.error, finished_at = :at
 FROM unnest(:ids::uuid[], :statuses::text[], :errors::jsonb[]) AS o (operation_id, status, error)
 WHERE operations.operation_id = o.operation_id AND operations.status = 'requested';
 
+-- An operation, of one user or of anybody.
 -- name: get
 SELECT o.operation_id, o.reservation_id, o.kind, o.status, o.error, o.requested_at, o.finished_at
 FROM operations o JOIN reservation_records r USING (reservation_id)
-WHERE o.operation_id = $1 AND ($2::integer IS NULL OR r.user_id = $2);
+WHERE o.operation_id = :id AND (:user_id::integer IS NULL OR r.user_id = :user_id);

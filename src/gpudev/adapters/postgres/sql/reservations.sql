@@ -231,7 +231,7 @@ CROSS JOIN LATERAL (
            array_agg(requested_at) AS operation_times, array_agg(is_by_admin) AS operation_admins,
            array_agg(length) AS operation_lengths, array_agg(not_before) AS operation_waits,
            array_agg(reason) AS operation_reasons
-    FROM (SELECT * FROM operations WHERE reservation_id = $1 AND status = 'requested' ORDER BY requested_at) o
+    FROM (SELECT * FROM operations WHERE reservation_id = :id AND status = 'requested' ORDER BY requested_at) o
 ) waiting;
 
 -- The guarded write of the state, with its event: nothing happens unless the record is still the one that was read,

@@ -1,6 +1,7 @@
+-- Note what was measured of the use of servers.
 -- name: add
 WITH sampled AS (
-    SELECT * FROM jsonb_to_recordset($1) AS s (
+    SELECT * FROM jsonb_to_recordset(:samples) AS s (
         reservation_id uuid, at timestamptz, gpu_use real, gpu_memory real, ssh real, jupyter real, cpu real,
         is_simulated boolean, idle_since timestamptz, words text)
 ), noted AS (
@@ -13,14 +14,16 @@ SELECT reservation_id, at, gpu_use, gpu_memory, ssh, jupyter, cpu, idle_since IS
 FROM sampled JOIN noted USING (reservation_id)
 ON CONFLICT (reservation_id, at) DO NOTHING;
 
+-- The use of a server over time, as so many averages at most.
 -- name: list_points
 WITH bounds AS (
     SELECT min(at) AS first, greatest(max(at) - min(at), interval '1 second') AS length
-    FROM reservation_usage WHERE reservation_id = $1
+    FROM reservation_usage WHERE reservation_id = :reservation_id
 ), placed AS (
-    SELECT u.*, least($2::integer - 1,
-                      floor($2 * extract(epoch FROM u.at - b.first) / extract(epoch FROM b.length)))::integer AS slot
-    FROM reservation_usage u, bounds b WHERE u.reservation_id = $1
+    SELECT u.*, least(:count::integer - 1,
+                      floor(:count * extract(epoch FROM u.at - b.first)
+                            / extract(epoch FROM b.length)))::integer AS slot
+    FROM reservation_usage u, bounds b WHERE u.reservation_id = :reservation_id
 )
 SELECT min(at) AS at, avg(gpu_use)::float8 AS gpu_use, avg(gpu_memory)::float8 AS gpu_memory,
        avg(cpu)::float8 AS cpu, avg(is_idle::integer)::float8 AS idle_share

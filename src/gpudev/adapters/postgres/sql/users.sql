@@ -1,34 +1,43 @@
+-- The user with a name, created if new; no row: the name belongs to an AWS identity.
 -- name: upsert
-INSERT INTO api_users (username) VALUES ($1)
+INSERT INTO api_users (username) VALUES (:username)
 ON CONFLICT (username) DO UPDATE SET username = excluded.username
 WHERE api_users.aws_account IS NULL
 RETURNING api_users.user_id, api_users.username, api_users.is_active;
 
+-- The user to whom a valid key belongs.
 -- name: find_by_key
-SELECT user_id, username, is_active, identity FROM callers WHERE key_hash = $1 AND expires_at > $2;
+SELECT user_id, username, is_active, identity FROM callers WHERE key_hash = :key_hash AND expires_at > :now;
 
+-- Issue a key.
 -- name: add_key
 WITH added AS (
-    INSERT INTO api_keys (user_id, key_hash, key_prefix, expires_at, login_ends_at) VALUES ($1, $2, $3, $4, $5)
+    INSERT INTO api_keys (user_id, key_hash, key_prefix, expires_at, login_ends_at)
+    VALUES (:user_id, :key_hash, :prefix, :expires_at, :login_ends_at)
     RETURNING key_id
 )
-SELECT write_audit($6::jsonb) FROM added;
+SELECT write_audit(:audit::jsonb) FROM added;
 
+-- Revoke the keys of everybody.
 -- name: revoke_keys
 WITH revoked AS (
     UPDATE api_keys SET is_active = false WHERE is_active RETURNING key_id
 )
-SELECT write_audit($1::jsonb), pg_notify('gpu_dev_keys', '') WHERE EXISTS (SELECT FROM revoked);
+SELECT write_audit(:audit::jsonb), pg_notify('gpu_dev_keys', '') WHERE EXISTS (SELECT FROM revoked);
 
+-- Use up a proof of identity: it is valid once.
 -- name: use_proof
-INSERT INTO used_proofs (proof, expires_at) VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING true;
+INSERT INTO used_proofs (proof, expires_at) VALUES (:proof, :expires_at) ON CONFLICT DO NOTHING RETURNING true;
 
+-- Delete proofs that are too old to be accepted anyway.
 -- name: forget_old_proofs
-DELETE FROM used_proofs WHERE expires_at < $1;
+DELETE FROM used_proofs WHERE expires_at < :now;
 
+-- The user with a name.
 -- name: find_by_name
-SELECT user_id, username, is_active FROM api_users WHERE username = $1;
+SELECT user_id, username, is_active FROM api_users WHERE username = :username;
 
+-- All users, with their last use and their live reservations.
 -- name: list_all
 SELECT u.user_id, u.username, u.is_active, u.created_at,
        (SELECT max(k.last_used_at) FROM api_keys k WHERE k.user_id = u.user_id) AS last_used_at,
@@ -37,14 +46,14 @@ SELECT u.user_id, u.username, u.is_active, u.created_at,
 FROM api_users u
 ORDER BY u.username;
 
--- A disabled user's keys end with it, and do not come back when it is enabled.
+-- Enable or disable a user. A disabled user's keys end with it, and do not come back when it is enabled.
 -- name: set_active
 WITH changed AS (
-    UPDATE api_users SET is_active = $2 WHERE username = $1 RETURNING user_id, username, is_active
+    UPDATE api_users SET is_active = :is_active WHERE username = :username RETURNING user_id, username, is_active
 ), revoked AS (
     UPDATE api_keys SET is_active = false
     FROM changed
     WHERE api_keys.user_id = changed.user_id AND api_keys.is_active AND NOT changed.is_active
 )
-SELECT user_id, username, is_active, write_audit($3::jsonb), pg_notify('gpu_dev_keys', user_id::text)
+SELECT user_id, username, is_active, write_audit(:audit::jsonb), pg_notify('gpu_dev_keys', user_id::text)
 FROM changed;

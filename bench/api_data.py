@@ -26,7 +26,7 @@ WITH added AS (
         reservation_id, user_id, name, gpu_type, gpu_count, duration, created_at, status, reason, detail,
         placed_at, launched_at, expires_at, ended_at, cleaned_at, last_updated, version, event_count)
     SELECT id, $1, 'job-' || left(id::text, 8), 't4', 1, interval '1 hour', began, 'expired', 'time_is_up',
-           'The reserved time is over.', began, began, over, over, over, over, 5, 5
+           '{"key": "reason_time_is_up"}', began, began, over, over, over, over, 5, 5
     FROM generate_series(1, $2) AS number,
          LATERAL (SELECT gen_random_uuid() AS id, now() - (number + 120) * interval '1 minute' AS began),
          LATERAL (SELECT began + interval '1 hour' AS over)
@@ -49,7 +49,8 @@ WITH added AS (
         reservation_id, user_id, name, gpu_type, gpu_count, duration, created_at, status, detail, placed_at,
         last_updated, queue_position)
     SELECT id, user_id, 'job-' || left(id::text, 8), 't4', 1, interval '1 hour', now(),
-           CASE WHEN number = 1 THEN 'queued' ELSE 'preparing' END, 'Busy.',
+           CASE WHEN number = 1 THEN 'queued' ELSE 'preparing' END,
+           '{"key": "words", "data": {"words": "Busy."}}',
            CASE WHEN number > 1 THEN now() END, now(), number
     FROM (SELECT gen_random_uuid() AS id, user_id, number
           FROM unnest($1::integer[]) AS user_id, generate_series(1, $2) AS number) made

@@ -32,8 +32,8 @@ WITH submitted AS (
 ), due AS (
     INSERT INTO turns (kind, key, asked) SELECT 'reservation', reservation_id, 1 FROM submitted
 ), told AS (
-    INSERT INTO reservation_events (reservation_id, number, kind, message, at, elapsed)
-    SELECT reservation_id, 1, 'submitted', '', now(), interval '0' FROM submitted
+    INSERT INTO reservation_events (reservation_id, number, kind, fact, at, elapsed)
+    SELECT reservation_id, 1, 'submitted', '{"key": "server_answers"}', now(), interval '0' FROM submitted
 ), audited AS (
     INSERT INTO audit_entries (username, action, target, address, outcome, detail)
     SELECT 'bench', 'submit', reservation_id, '127.0.0.1', 'done', '' FROM submitted

@@ -38,8 +38,8 @@ WITH added AS (
     INSERT INTO reservation_records (
         reservation_id, user_id, name, gpu_type, gpu_count, duration, created_at, status, detail, placed_at,
         launched_at, expires_at, last_updated)
-    SELECT gen_random_uuid(), $1, 'tunnelled', 't4', 1, interval '1 hour', now(), 'active', 'Runs.', now(),
-           now(), now() + interval '1 hour', now()
+    SELECT gen_random_uuid(), $1, 'tunnelled', 't4', 1, interval '1 hour', now(), 'active',
+           '{"key": "server_answers"}', now(), now(), now() + interval '1 hour', now()
     RETURNING reservation_id
 ), set_up AS (
     INSERT INTO reservation_settings SELECT reservation_id, '', '{}', ARRAY['key'], '', '' FROM added

@@ -24,6 +24,7 @@ from gpudev.domain.names import id8, server_name
 from gpudev.domain.notices import Notice
 from gpudev.ports.cluster import Cluster as ClusterPort
 from gpudev.ports.logs import LogQuery
+from gpudev.texts.fact import fact
 from tests.support.kubernetes.access import Access
 from tests.support.kubernetes.cluster import Cluster
 from tests.support.kubernetes_backend import NODE, OTHER_NODE, KubernetesBackend, make_config, make_spec
@@ -251,7 +252,9 @@ async def test_a_server_that_cannot_be_asked_is_neither_told_nor_idle(
     await asyncio.to_thread(api_server.stop)
     try:
         with pytest.raises(ClusterUnavailable):
-            await opened.tell(server.reservation_id, server.uid, (Notice("WARN_IDLE.txt", "Words."),))
+            await opened.tell(
+                server.reservation_id, server.uid, (Notice("WARN_IDLE.txt", fact("words", words="Words.")),)
+            )
         usage = await opened.measure(server.reservation_id, server.uid, NOON)
     finally:
         await asyncio.to_thread(api_server.start)

@@ -17,6 +17,7 @@ from gpudev.domain.names import NodeName, ReservationId, id8, member_name
 from gpudev.domain.notices import Notice
 from gpudev.domain.server import ObservedServer, ServerPhase, ServerSpec
 from gpudev.ports.cluster import CapacityChanged, Cluster, ServerChanged
+from gpudev.texts.fact import fact
 from tests.support.local_cluster import (
     PATIENCE_SECONDS,
     Key,
@@ -27,9 +28,10 @@ from tests.support.local_cluster import (
     wait_ready,
     wait_until,
 )
+from tests.support.words import words_of
 
-WARNING = Notice("WARN_EXPIRES_IN_30MIN.txt", "30 minutes are left.")
-LAST_WARNING = Notice("WARN_EXPIRES_IN_5MIN.txt", "5 minutes are left.")
+WARNING = Notice("WARN_EXPIRES_IN_30MIN.txt", fact("words", words="30 minutes are left."))
+LAST_WARNING = Notice("WARN_EXPIRES_IN_5MIN.txt", fact("words", words="5 minutes are left."))
 
 
 class Backend(Protocol):
@@ -115,7 +117,7 @@ class ClusterRules:
         await cluster.create_server(spec)
         server = await wait_unplaceable(cluster, spec)
         assert server.address is None
-        assert server.detail
+        assert words_of(server.detail)
         assert count_free(cluster, backend.node) == 0
         await cluster.delete_server(spec.reservation_id, server.uid)
         await wait_gone(cluster, spec.reservation_id)
@@ -274,7 +276,11 @@ class ClusterRules:
         await client.run(
             f"echo precious > ~/precious; ln -s precious ~/{WARNING.file_name}; mkfifo ~/OOM_DETECTED.txt"
         )
-        await cluster.tell(spec.reservation_id, server.uid, (WARNING, Notice("OOM_DETECTED.txt", "Once.")))
+        await cluster.tell(
+            spec.reservation_id,
+            server.uid,
+            (WARNING, Notice("OOM_DETECTED.txt", fact("words", words="Once."))),
+        )
         done = await client.run(f"cat ~/precious ~/{WARNING.file_name} ~/OOM_DETECTED.txt")
         assert done.out == f"precious\n{WARNING.text}\nOnce.\n"
 
@@ -349,7 +355,9 @@ class GangRules:
         await cluster.create_server(spec)
         server = await wait_unplaceable(cluster, spec)
         assert len(server.members) == 2
-        assert server.detail.startswith(f"{member_name(spec.reservation_id, 1)} on {backend.nodes[1]}: ")
+        assert words_of(server.detail).startswith(
+            f"{member_name(spec.reservation_id, 1)} on {backend.nodes[1]}: "
+        )
         await cluster.delete_server(spec.reservation_id, server.uid)
         await wait_gone(cluster, spec.reservation_id)
         assert await cluster.find_server(spec.reservation_id, 2) is None
@@ -378,7 +386,7 @@ class GangRules:
             spec.reservation_id,
         )
         assert server is not None
-        assert server.detail.startswith(
+        assert words_of(server.detail).startswith(
             f"{member_name(spec.reservation_id, rank)} on {backend.nodes[rank]}: "
         )
         assert server.members[1 - rank].phase is ServerPhase.READY

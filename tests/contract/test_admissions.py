@@ -15,20 +15,26 @@ from gpudev.domain.queueing import QueuePlace
 from gpudev.domain.reservation import Event, Reservation, clean, end, place, queue
 from gpudev.ports.queue import Channel, Signal
 from gpudev.ports.users import User
+from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import EventKind, Reason, Status
 from tests.support.reservations import NOON, make_reservation, submit
+from tests.support.words import words_of
 
 pytestmark = pytest.mark.anyio
 
 
 def placing(reservation: Reservation, port_slot: str = "") -> Record:
     after = place(reservation, (NodeName("t4-0"),), NOON, port_slot)
-    return Record(reservation, after, Event(EventKind.PLACED, "Placed.", NOON))
+    return Record(reservation, after, Event(EventKind.PLACED, fact("words", words="Placed."), NOON))
 
 
 def queueing(reservation: Reservation) -> Record:
-    after = queue(reservation, Reason.WAITING_IN_LINE, "Wait.")
-    return Record(reservation, after, Event(EventKind.QUEUED, "Waiting.", NOON, Reason.WAITING_IN_LINE))
+    after = queue(reservation, Reason.WAITING_IN_LINE, fact("words", words="Wait."))
+    return Record(
+        reservation,
+        after,
+        Event(EventKind.QUEUED, fact("words", words="Waiting."), NOON, Reason.WAITING_IN_LINE),
+    )
 
 
 async def test_a_pass_sees_those_who_wait_and_those_who_hold_room_of_its_type(
@@ -85,12 +91,16 @@ async def test_a_place_in_the_queue_is_kept_without_a_new_version(stores: Stores
     asked = await submit(stores, make_reservation(user))
     start = NOON + timedelta(hours=1)
     nodes = (NodeName("t4-1"), NodeName("t4-0"))
-    told = QueuePlace(asked.id, 3, start, Reason.WAITING_FOR_CAPACITY, "Later.", nodes)
+    told = QueuePlace(asked.id, 3, start, Reason.WAITING_FOR_CAPACITY, fact("words", words="Later."), nodes)
     async with stores.admissions.lock("t4") as transaction:
         await transaction.record(queueing(asked))
         await transaction.set_queue_places([told], NOON)
     stored = await stores.reservations.get(asked.id)
-    assert (stored.forecast.queue_position, stored.forecast.estimated_start_at, stored.state.detail) == (
+    assert (
+        stored.forecast.queue_position,
+        stored.forecast.estimated_start_at,
+        words_of(stored.state.detail),
+    ) == (
         3,
         start,
         "Later.",
@@ -102,12 +112,18 @@ async def test_a_place_in_the_queue_is_kept_without_a_new_version(stores: Stores
 async def test_a_promise_goes_with_the_wait(stores: Stores, user: User) -> None:
     """Whoever is placed and comes back has none; whoever is told something else while it waits keeps it."""
     asked = await submit(stores, make_reservation(user))
-    told = QueuePlace(asked.id, 1, NOON, Reason.WAITING_IN_LINE, "Later.", (NodeName("t4-0"),))
+    told = QueuePlace(
+        asked.id, 1, NOON, Reason.WAITING_IN_LINE, fact("words", words="Later."), (NodeName("t4-0"),)
+    )
     async with stores.admissions.lock("t4") as transaction:
         await transaction.record(queueing(asked))
         await transaction.set_queue_places([told], NOON)
     waiting = await stores.reservations.get(asked.id)
-    moved = Record(waiting, waiting, Event(EventKind.REPLANNED, "Later still.", NOON, waiting.state.reason))
+    moved = Record(
+        waiting,
+        waiting,
+        Event(EventKind.REPLANNED, fact("words", words="Later still."), NOON, waiting.state.reason),
+    )
     async with stores.admissions.lock("t4") as transaction:
         assert await transaction.record(moved)
     waiting = await stores.reservations.get(asked.id)
@@ -122,7 +138,9 @@ async def test_who_is_promised_nothing_has_no_nodes(stores: Stores, user: User) 
     asked = await submit(stores, make_reservation(user))
     async with stores.admissions.lock("t4") as transaction:
         await transaction.record(queueing(asked))
-        await transaction.set_queue_places([QueuePlace(asked.id, 1, None, Reason.NO_NODES, "No.")], NOON)
+        await transaction.set_queue_places(
+            [QueuePlace(asked.id, 1, None, Reason.NO_NODES, fact("words", words="No."))], NOON
+        )
     assert (await stores.reservations.get(asked.id)).forecast.planned_nodes == ()
 
 
@@ -130,7 +148,7 @@ async def test_a_place_is_not_written_to_one_that_waits_no_more(stores: Stores, 
     asked = await submit(stores, make_reservation(user))
     async with stores.admissions.lock("t4") as transaction:
         await transaction.record(placing(asked))
-        late = QueuePlace(asked.id, 1, None, Reason.NO_NODES, "Late.")
+        late = QueuePlace(asked.id, 1, None, Reason.NO_NODES, fact("words", words="Late."))
         await transaction.set_queue_places([late], NOON)
     assert (await stores.reservations.get(asked.id)).forecast.queue_position is None
 
@@ -181,9 +199,11 @@ async def _end_and_clean(stores: Stores, reservation: Reservation) -> None:
     assert claim is not None
     why = Reason.CANCELLED_BY_USER
     ended = end(claim.reservation, Status.CANCELLED, why, NOON)
-    event = Event(EventKind.CANCELLED, "Over.", NOON, why)
+    event = Event(EventKind.CANCELLED, fact("words", words="Over."), NOON, why)
     ended = await stores.reservations.record(claim, Record(claim.reservation, ended, event))
-    cleaning = Record(ended, clean(ended, NOON), Event(EventKind.CLEANED, "Clean.", NOON, why))
+    cleaning = Record(
+        ended, clean(ended, NOON), Event(EventKind.CLEANED, fact("words", words="Clean."), NOON, why)
+    )
     await stores.reservations.record(claim, cleaning)
 
 

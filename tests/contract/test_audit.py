@@ -18,6 +18,7 @@ from gpudev.domain.names import OperationId
 from gpudev.domain.reservation import Event
 from gpudev.ports.audit import AuditQuery
 from gpudev.ports.users import NewKey, User
+from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import EventKind, OperationKind
 from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
 
@@ -228,7 +229,7 @@ async def test_a_log_that_was_cut_off_or_made_anew_is_shown_by_a_hash_that_was_n
 
 async def test_a_submit_and_its_entry_are_written_together_or_not_at_all(stores: Stores, user: User) -> None:
     entry = AuditEntry("ada", AuditAction.SUBMIT, "id")
-    event = Event(EventKind.SUBMITTED, "Asked.", NOON)
+    event = Event(EventKind.SUBMITTED, fact("words", words="Asked."), NOON)
     reservation = make_reservation(user)
     await stores.reservations.submit(reservation, event, (entry,))
     with pytest.raises(Conflict):

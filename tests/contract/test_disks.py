@@ -59,7 +59,7 @@ async def add(stores: Stores, disk: Disk) -> Disk:
 
 async def place_it(stores: Stores, reservation: Reservation, port_slot: str = "") -> bool:
     after = place(reservation, (NODE.name,), NOON, port_slot)
-    record = Record(reservation, after, Event(EventKind.PLACED, "Placed.", NOON))
+    record = Record(reservation, after, Event(EventKind.PLACED, fact("words", words="Placed."), NOON))
     async with stores.admissions.lock("t4") as transaction:
         return await transaction.record(record)
 
@@ -196,7 +196,7 @@ async def test_the_end_of_a_reservation_makes_its_disk_due(stores: Stores, user:
     await stores.database.execute("UPDATE turns SET next_turn_at = NULL, settled = asked")
     claim = await stores.reservations.claim(reservation.id, LEASE)
     assert claim is not None
-    event = Event(EventKind.REQUEUED, "Back.", NOON)
+    event = Event(EventKind.REQUEUED, fact("words", words="Back."), NOON)
     back = change(claim.reservation, status="queued", members=(), placed_at=None)
     await stores.reservations.record(claim, Record(claim.reservation, back, event))
     assert await stores.turns.list_due(Kind.DISK, NOON, 10) == (reservation.spec.disk_id,)

@@ -19,6 +19,7 @@ from gpudev.domain.queueing import QueuePlace
 from gpudev.domain.reservation import Event, Reservation, place, queue
 from gpudev.ports.store import User
 from gpudev.telemetry import FORECASTS
+from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import EventKind, Reason
 from tests.support.reservations import NOON, make_reservation, submit
 from tests.support.simulation import MovableClock
@@ -35,19 +36,25 @@ async def wait_and_start(
 ) -> None:
     """Promised for an hour later, and started after that time."""
     await submit(stores, asked)
-    promise = QueuePlace(asked.id, 1, NOON + HOUR, Reason.WAITING_IN_LINE, "Later.", (NODE,), likely)
-    earlier = QueuePlace(asked.id, 1, NOON + waited, Reason.WAITING_IN_LINE, "Sooner.", (NODE,), likely)
+    promise = QueuePlace(
+        asked.id, 1, NOON + HOUR, Reason.WAITING_IN_LINE, fact("words", words="Later."), (NODE,), likely
+    )
+    earlier = QueuePlace(
+        asked.id, 1, NOON + waited, Reason.WAITING_IN_LINE, fact("words", words="Sooner."), (NODE,), likely
+    )
     async with stores.admissions.lock("t4") as transaction:
-        after = queue(asked, Reason.WAITING_IN_LINE, "Later.")
+        after = queue(asked, Reason.WAITING_IN_LINE, fact("words", words="Later."))
         await transaction.record(
-            Record(asked, after, Event(EventKind.QUEUED, "Wait.", NOON, after.state.reason))
+            Record(
+                asked, after, Event(EventKind.QUEUED, fact("words", words="Wait."), NOON, after.state.reason)
+            )
         )
         await transaction.set_queue_places([promise], NOON)
         await transaction.set_queue_places([earlier], NOON)
     waiting = await stores.reservations.get(asked.id)
     at = NOON + waited
     async with stores.admissions.lock("t4") as transaction:
-        event = Event(EventKind.PLACED, "Placed.", at)
+        event = Event(EventKind.PLACED, fact("words", words="Placed."), at)
         assert await transaction.record(Record(waiting, place(waiting, (NODE,), at), event))
 
 
@@ -72,11 +79,15 @@ async def test_habits_are_learned_from_enough_who_have_started(stores: Stores, u
 async def test_the_window_is_kept_with_the_wait(stores: Stores, user: User) -> None:
     asked = await submit(stores, make_reservation(user))
     likely = LikelyStart(NOON, NOON + HOUR / 2, NOON + HOUR)
-    told = QueuePlace(asked.id, 1, NOON + HOUR, Reason.WAITING_IN_LINE, "Later.", (NODE,), likely)
+    told = QueuePlace(
+        asked.id, 1, NOON + HOUR, Reason.WAITING_IN_LINE, fact("words", words="Later."), (NODE,), likely
+    )
     async with stores.admissions.lock("t4") as transaction:
-        after = queue(asked, Reason.WAITING_IN_LINE, "Later.")
+        after = queue(asked, Reason.WAITING_IN_LINE, fact("words", words="Later."))
         await transaction.record(
-            Record(asked, after, Event(EventKind.QUEUED, "Wait.", NOON, after.state.reason))
+            Record(
+                asked, after, Event(EventKind.QUEUED, fact("words", words="Wait."), NOON, after.state.reason)
+            )
         )
         await transaction.set_queue_places([told], NOON)
     waiting = await stores.reservations.get(asked.id)

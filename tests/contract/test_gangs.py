@@ -31,6 +31,7 @@ from tests.support.local_cluster import (
     wait_ready,
     wait_until,
 )
+from tests.support.words import words_of
 
 pytestmark = pytest.mark.anyio
 
@@ -108,7 +109,7 @@ async def test_one_node_without_room_places_no_member(cluster: LocalCluster) -> 
     await cluster.create_server(spec)
     server = cluster.snapshot().servers[spec.reservation_id]
     assert (server.phase, len(server.members)) == (ServerPhase.UNPLACEABLE, 2)
-    assert server.detail == (
+    assert words_of(server.detail) == (
         f"{member_name(spec.reservation_id, 1)} on t4-1: Node t4-1 has 3 of 4 free, and 4 are wanted."
     )
     assert free_slots(cluster) == {"t4-0": 4, "t4-1": 3}

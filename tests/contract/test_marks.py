@@ -16,6 +16,7 @@ from gpudev.domain.queueing import QueuePlace
 from gpudev.domain.reservation import Event, Reservation, place, queue
 from gpudev.ports.store import ListQuery, Mark, MarkedPage
 from gpudev.ports.users import NewKey, ShownKey, User
+from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import EventKind, OperationKind, Reason
 from tests.support.reservations import NOON, make_reservation, submit
 
@@ -62,7 +63,7 @@ async def test_nothing_is_written_without_another_mark(stores: Stores, user: Use
         assert await transaction.record(queueing(asked))
     marks.append(await read_mark(stores, key))
     async with stores.admissions.lock("t4") as transaction:
-        where = QueuePlace(asked.id, 2, NOON, Reason.WAITING_IN_LINE, "Wait.")
+        where = QueuePlace(asked.id, 2, NOON, Reason.WAITING_IN_LINE, fact("words", words="Wait."))
         await transaction.set_queue_places([where], NOON)
     marks.append(await read_mark(stores, key))
     claim = await stores.reservations.claim(asked.id, LEASE)
@@ -142,10 +143,14 @@ async def add_key(stores: Stores, user: User) -> ShownKey:
 
 
 def queueing(reservation: Reservation) -> Record:
-    after = queue(reservation, Reason.WAITING_IN_LINE, "Wait.")
-    return Record(reservation, after, Event(EventKind.QUEUED, "Waiting.", NOON, Reason.WAITING_IN_LINE))
+    after = queue(reservation, Reason.WAITING_IN_LINE, fact("words", words="Wait."))
+    return Record(
+        reservation,
+        after,
+        Event(EventKind.QUEUED, fact("words", words="Waiting."), NOON, Reason.WAITING_IN_LINE),
+    )
 
 
 def placing(reservation: Reservation) -> Record:
     after = place(reservation, (NodeName("t4-0"),), NOON)
-    return Record(reservation, after, Event(EventKind.PLACED, "Placed.", NOON))
+    return Record(reservation, after, Event(EventKind.PLACED, fact("words", words="Placed."), NOON))

@@ -19,6 +19,7 @@ from gpudev.ports.audit import AuditQuery
 from gpudev.ports.nodes import StoredNode
 from gpudev.ports.turns import Kind
 from gpudev.ports.users import User
+from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import EventKind
 from tests.support.active import make_active
 from tests.support.reservations import NOON, make_reservation, submit
@@ -102,7 +103,9 @@ async def test_who_is_there_gets_a_turn_that_sees_it_and_a_turn_in_flight_does_n
 async def test_a_member_of_a_gang_is_seen_on_each_of_its_nodes(stores: Stores, user: User) -> None:
     asked = await submit(stores, make_reservation(user, gpu_count=8, node_count=2))
     nodes = (NodeName("t4-1"), NodeName("t4-0"))
-    placed = Record(asked, place(asked, nodes, NOON), Event(EventKind.PLACED, "Placed.", NOON))
+    placed = Record(
+        asked, place(asked, nodes, NOON), Event(EventKind.PLACED, fact("words", words="Placed."), NOON)
+    )
     async with stores.admissions.lock("t4") as transaction:
         assert await transaction.record(placed)
     await stores.nodes.drain(DRAIN, LATER, ENTRY)
@@ -116,7 +119,11 @@ async def test_a_drain_waits_for_the_pass_under_way_and_so_sees_what_it_places(
     stores: Stores, user: User
 ) -> None:
     asked = await submit(stores, make_reservation(user))
-    placed = Record(asked, place(asked, (NodeName("t4-0"),), NOON), Event(EventKind.PLACED, "Placed.", NOON))
+    placed = Record(
+        asked,
+        place(asked, (NodeName("t4-0"),), NOON),
+        Event(EventKind.PLACED, fact("words", words="Placed."), NOON),
+    )
     async with stores.admissions.lock("t4") as transaction:
         draining = asyncio.create_task(stores.nodes.drain(DRAIN, LATER, ENTRY))
         assert await transaction.list_drains() == ()

@@ -16,6 +16,7 @@ from gpudev.domain.server import Member, SshAddress
 from gpudev.ports.reports import ReportKey, UsageReport, UsageSum
 from gpudev.ports.usage import Sample
 from gpudev.ports.users import User
+from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import EventKind, Reason, Status
 from tests.support.reservations import NOON, make_reservation, submit
 
@@ -86,9 +87,9 @@ async def test_idle_share_is_weighed_by_the_time_it_was_measured_for(stores: Sto
     for minutes in range(4):
         at = NOON + minutes * timedelta(minutes=1)
         since = at if minutes else None
-        sample = Sample(idle.id, Usage(at, {Signal.GPU_USE: 0.0}), since, "")
+        sample = Sample(idle.id, Usage(at, {Signal.GPU_USE: 0.0}), since, fact("words", words="idle"))
         await stores.usages.add([sample])
-        await stores.usages.add([replace(sample, words="again")])
+        await stores.usages.add([replace(sample, signals=fact("words", words="again"))])
     [ada] = (await report(stores, ReportKey.USER, NOON, NOON + 3 * HOUR)).values()
     assert ada.idle_share == 0.75
 

@@ -20,6 +20,7 @@ from gpudev.domain.server import Member, SshAddress
 from gpudev.ports.store import Claim, ListQuery
 from gpudev.ports.turns import Kind
 from gpudev.ports.users import User
+from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import EventKind, OperationKind, OperationStatus, Reason, Status
 from tests.support.parts import PART_OF, change
 from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
@@ -30,8 +31,11 @@ LEASE = timedelta(seconds=30)
 OPERATION = OperationId("11111111-1111-4111-8111-111111111111")
 
 
+MIND_THE_GAP = fact("words", words="Mind the gap.")
+
+
 def placing(reservation: Reservation) -> Record:
-    event = Event(EventKind.PLACED, "Placed.", NOON + timedelta(seconds=2))
+    event = Event(EventKind.PLACED, fact("words", words="Placed."), NOON + timedelta(seconds=2))
     return Record(reservation, place(reservation, (NodeName("t4-0"),), NOON), event)
 
 
@@ -48,7 +52,9 @@ async def claim(stores: Stores, reservation: Reservation) -> Claim:
 
 
 async def test_a_submit_leaves_the_row_its_event_and_its_message(stores: Stores, user: User) -> None:
-    asked = make_reservation(user, env_vars={"A": "1"}, github_user="ada", warning="Mind the gap.")
+    asked = make_reservation(
+        user, env_vars={"A": "1"}, github_user="ada", warnings=(MIND_THE_GAP,), time_zone="Europe/Berlin"
+    )
     stored = await submit(stores, asked)
     assert change(stored, last_updated=None) == asked
     (event,) = await stores.reservations.list_events(asked.id, after=0)
@@ -191,11 +197,11 @@ async def test_an_operation_that_is_requested_twice_is_one(stores: Stores, user:
 
 MARKS = {
     "warned_minutes": 15,
-    "told_notices": ("WARN_EXPIRES_IN_15MIN.txt: Soon.",),
-    "extension_error": "Too long.",
+    "told_notices": (fact("words", words="Soon."),),
+    "extension_error": fact("words", words="Too long."),
     "oom_count": 2,
     "last_oom_at": NOON,
-    "progress": "Pulling.",
+    "progress": fact("image_fetching", image="dev:1"),
     "progress_at": NOON + timedelta(microseconds=1),
     "stale_since": NOON - timedelta(minutes=1),
     "driven_at": NOON,
@@ -265,7 +271,7 @@ async def test_a_cleaned_reservation_is_never_due_again(stores: Stores, user: Us
     asked = await submit(stores, make_reservation(user))
     claimed = await claim(stores, asked)
     ended = await stores.reservations.record(claimed, cancelling(asked))
-    event = Event(EventKind.CLEANED, "Clean.", NOON)
+    event = Event(EventKind.CLEANED, fact("words", words="Clean."), NOON)
     await stores.reservations.record(claimed, Record(ended, clean(ended, NOON), event))
     await stores.turns.end(claimed.lease, None)
     assert await stores.turns.find_next(Kind.RESERVATION, after=NOON - timedelta(days=1)) is None
@@ -277,7 +283,9 @@ async def test_an_active_reservation_keeps_its_address_and_host_keys(stores: Sto
     placed = await stores.reservations.record(claimed, placing(asked))
     member = Member(NodeName("t4-0"), SshAddress("127.0.0.1", 30022), ("ssh-ed25519 AAAA",))
     after = activate(placed, (member,), NOON)
-    await stores.reservations.record(claimed, Record(placed, after, Event(EventKind.ACTIVE, "Ready.", NOON)))
+    await stores.reservations.record(
+        claimed, Record(placed, after, Event(EventKind.ACTIVE, fact("words", words="Ready."), NOON))
+    )
     stored = await stores.reservations.get(asked.id)
     assert stored.address == SshAddress("127.0.0.1", 30022)
     assert stored.host_keys == ("ssh-ed25519 AAAA",)
@@ -290,7 +298,7 @@ async def test_a_gang_keeps_the_node_address_and_host_keys_of_every_member(
     asked = await submit(stores, make_reservation(user, gpu_type="h100", gpu_count=24, node_count=3))
     claimed = await claim(stores, asked)
     nodes = tuple(NodeName(f"h100-{rank}") for rank in range(3))
-    event = Event(EventKind.PLACED, "Placed.", NOON)
+    event = Event(EventKind.PLACED, fact("words", words="Placed."), NOON)
     placed = await stores.reservations.record(claimed, Record(asked, place(asked, nodes, NOON), event))
     stored = await stores.reservations.get(asked.id)
     assert (stored.spec.node_count, stored.location.members) == (3, tuple(Member(node) for node in nodes))
@@ -298,7 +306,7 @@ async def test_a_gang_keeps_the_node_address_and_host_keys_of_every_member(
         Member(node, SshAddress("10.0.0.1", 30000 + rank), (f"ssh-ed25519 A{rank}",))
         for rank, node in enumerate(nodes)
     )
-    event = Event(EventKind.ACTIVE, "Ready.", NOON)
+    event = Event(EventKind.ACTIVE, fact("words", words="Ready."), NOON)
     active = Record(placed, activate(placed, members, NOON), event)
     await stores.reservations.record(claimed, active)
     (listed,) = (await stores.reservations.list_page(ListQuery(user.user_id))).reservations

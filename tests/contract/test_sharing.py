@@ -18,6 +18,7 @@ from gpudev.domain.quota import DEFAULT_QUOTA, Quota, Use
 from gpudev.domain.reservation import Event, Reservation, end
 from gpudev.ports.store import HomeWish
 from gpudev.ports.users import User
+from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import EventKind, Reason, Status
 from tests.support.active import make_active
 from tests.support.reservations import NOON, make_reservation, submit
@@ -37,7 +38,7 @@ async def finish(stores: Stores, running: Reservation, at: datetime) -> None:
     assert claim is not None
     after = end(claim.reservation, Status.CANCELLED, Reason.CANCELLED_BY_USER, at)
     await stores.reservations.record(
-        claim, Record(claim.reservation, after, Event(EventKind.CANCELLED, "", at))
+        claim, Record(claim.reservation, after, Event(EventKind.CANCELLED, fact("words", words=""), at))
     )
 
 

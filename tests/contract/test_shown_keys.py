@@ -21,7 +21,7 @@ NOT_SHOWN = {
     *("env_vars", "ssh_public_keys", "placed_at", "last_queue_update"),
     *("cancelled_at", "cleaned_at", "is_cleaned", "holds_room"),
     *("told_notices", "progress", "progress_at", "stale_since", "driven_at"),
-    *("usage_at", "idle_since", "idle_words", "image", "port_slot", "planned_nodes"),
+    *("usage_at", "idle_since", "signals", "image", "port_slot", "planned_nodes"),
 }
 """What only the server of a reservation and the rules need, and is not read to be shown."""
 

@@ -21,6 +21,10 @@ from gpudev.adapters.postgres.migrate import (
     read_pgmq_sql,
 )
 from gpudev.domain.errors import Defect
+from gpudev.ports.store import ListQuery
+from gpudev.texts.fact import fact
+from tests.support.reservations import open_test_stores
+from tests.support.words import words_of
 
 pytestmark = pytest.mark.anyio
 
@@ -87,6 +91,49 @@ async def test_what_was_reserved_before_there_were_totals_is_counted(
         assert await connection.fetchval("SELECT sum(counted) FROM reservation_counts") == 2
     finally:
         await connection.close()
+
+
+_SENTENCES = """
+UPDATE reservations SET detail = 'Warning: The node is silent.', extension_error = 'Too long.',
+    warning = 'Mind the gap.', told_notices = ARRAY['WARN_IDLE.txt: Nobody uses it.'] WHERE name = 'one';
+INSERT INTO reservation_events (reservation_id, number, kind, message, at, elapsed)
+SELECT reservation_id, 1, 'submitted', 'Asked for 1 t4 GPU.', now(), '0' FROM reservations;
+INSERT INTO disks (disk_id, user_id, name, size_gb, created_at, state, problem)
+SELECT gen_random_uuid(), user_id, 'work', 10, now(), 'available', 'Volume vol-1 is gone.' FROM api_users;
+INSERT INTO disk_events (disk_id, number, kind, message, at)
+SELECT disk_id, 1, 'problem', 'Volume vol-1 is gone.', now() FROM disks;
+INSERT INTO disk_reconciliations (at, reconciled_by, aws_volumes, db_records, synced, updated, created,
+                                  errors, orphaned_db_active, orphaned_db_deleted, remarks)
+VALUES (now(), 'test', 0, 0, 0, 0, 0, 0, 0, 0, ARRAY['One.', 'Two.']);
+"""
+
+
+async def test_sentences_from_before_there_were_facts_are_kept(
+    empty_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = tuple(itertools.takewhile(lambda one: one.name != "facts", list_migrations()))
+    with monkeypatch.context() as patched:
+        patched.setattr("gpudev.adapters.postgres.migrate.list_migrations", lambda: before)
+        await _migrate(empty_database)
+    await _execute(empty_database, _TWO_RESERVATIONS + _SENTENCES)
+    await _migrate(empty_database)
+    async with open_test_stores(empty_database) as stores:
+        page = await stores.reservations.list_page(ListQuery(None, limit=2, offset=0))
+        by_name = {row.spec.name: row for row in page.reservations}
+        one, other = by_name["one"], by_name["two"]
+        events = await stores.reservations.list_events(one.id, 0)
+        [disk] = await stores.disks.list_stuck()
+        told = await stores.disks.list_events(disk.id)
+        last = await stores.disk_ledger.find_last()
+    assert one.state.detail == fact("server_warning", what=fact("words", words="The node is silent."))
+    assert words_of(one.state.detail) == "Warning: The node is silent."
+    assert words_of(one.memory.extension_error) == "Too long."
+    assert [*map(words_of, one.spec.warnings)] == ["Mind the gap."]
+    assert (one.memory.told_notices, other.state.detail, other.memory.extension_error) == (None, None, None)
+    assert [stored.event.message for stored in events] == ["Asked for 1 t4 GPU."]
+    assert (words_of(disk.problem), told[0].message) == ("Volume vol-1 is gone.", "Volume vol-1 is gone.")
+    assert last is not None
+    assert [*map(words_of, last.remarks)] == ["One.", "Two."]
 
 
 async def test_a_changed_migration_is_refused(empty_database: str) -> None:

@@ -11,6 +11,7 @@ from gpudev.domain.plans.actions import Record
 from gpudev.domain.reservation import Event, Reservation, activate, place
 from gpudev.domain.server import Member, SshAddress
 from gpudev.ports.users import User
+from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import EventKind
 from tests.support.parts import change
 from tests.support.reservations import make_reservation, submit
@@ -26,7 +27,11 @@ async def make_active(
     asked = await submit(stores, make_reservation(user, created_at=at))
     claim = await stores.reservations.claim(asked.id, timedelta(seconds=30))
     assert claim is not None
-    placed = Record(asked, place(asked, (NodeName("t4-0"),), at), Event(EventKind.PLACED, "Placed.", at))
+    placed = Record(
+        asked,
+        place(asked, (NodeName("t4-0"),), at),
+        Event(EventKind.PLACED, fact("words", words="Placed."), at),
+    )
     placed_now = await stores.reservations.record(claim, placed)
     members = (Member(NodeName("t4-0"), ADDRESS, ("ssh-ed25519 AAAA",)),)
     active = change(activate(placed_now, members, at), **changes)

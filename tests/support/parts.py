@@ -16,6 +16,7 @@ from gpudev.domain.reservation import (
     Spec,
     State,
 )
+from tests.support.words import told_as
 
 _PARTS: dict[str, type[Any]] = {
     "spec": Spec,
@@ -42,6 +43,14 @@ def change(reservation: Reservation, **values: Any) -> Reservation:
     return replace(reservation, **own, **changed)
 
 
+_FACTS = {"detail", "extension_error", "progress", "idle_warning", "drain_warning", "signals"}
+"""Given as words, for short."""
+
+
+def _read(name: str, value: Any) -> Any:
+    return told_as(value) if name in _FACTS and isinstance(value, str) else value
+
+
 def _sort(
     values: dict[str, Any], part_of: dict[str, str]
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
@@ -49,7 +58,7 @@ def _sort(
     parts: dict[str, dict[str, Any]] = {}
     for name, value in values.items():
         if name in part_of:
-            parts.setdefault(part_of[name], {})[name] = value
+            parts.setdefault(part_of[name], {})[name] = _read(name, value)
     return own, parts
 
 

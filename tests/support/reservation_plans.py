@@ -34,7 +34,7 @@ from tests.support.parts import change
 
 SECOND = timedelta(seconds=1)
 PHASES: list[ServerPhase | None] = [None, *ServerPhase]
-KNOWN: dict[str, Any] = {"told_notices": (), "progress": ""}
+KNOWN: dict[str, Any] = {"told_notices": (), "progress_at": NOW - 10 * MINUTE}
 """What an earlier turn has noted: there is nothing to tell, and the start has shown nothing new."""
 
 MOMENTS = {
@@ -107,4 +107,4 @@ def only_record(plan: Plan) -> Record:
 def warned(minutes: int, **changes: Any) -> Reservation:
     """Active, warned for the last time so many minutes before its end, and everybody knows."""
     reservation = make_reservation(status=Status.ACTIVE, warned_minutes=minutes, **changes)
-    return change(reservation, told_notices=tuple(notice.key for notice in list_notices(reservation)))
+    return change(reservation, told_notices=tuple(notice.fact for notice in list_notices(reservation)))

@@ -52,7 +52,7 @@ def look(said: bytes) -> None:
     for before in (None, CpuTime(0.0, 0.0)):
         usage = tell_usage(found, before, Gpus(1), NOON)
         assert all(math.isfinite(value) and value < LARGEST_REAL for value in usage.signals.values())
-        check_text(judge(usage, IdlePolicy()).words)
+        check_text(say(judge(usage, IdlePolicy()).signals))
     assert 0 <= found.oom_kills < 2**31
 
 

@@ -10,6 +10,7 @@ from gpudev.api.context import App, Caller
 from gpudev.api.encoding import json_response
 from gpudev.api.jobs import JobId
 from gpudev.api.problems import OF_EVERY_CALLER, problems
+from gpudev.api.zones import Zone
 from gpudev.app.extend import ExtensionRequest
 from gpudev.domain.errors import Invalid
 from gpudev.domain.reservation import Reservation
@@ -33,6 +34,7 @@ async def extend_job(
     caller: Caller,
     job_id: JobId,
     body: ExtendRequest,
+    zone: Zone,
     idempotency_key: IdempotencyKey = None,
     x_gpu_dev_client: ClientVersion = None,
 ) -> Response:
@@ -46,14 +48,14 @@ async def extend_job(
         job_id=reservation.id,
         action=OperationKind.EXTEND,
         status=OperationStatus.REQUESTED,
-        message=say(accepted.answer),
+        message=say(accepted.answer, zone),
         operation_id=accepted.operation_id,
     )
     return json_response(answer)
 
 
 @router.post("/jobs/{job_id}/keep", response_model=ActionResponse, responses=problems(400, 404, 409))
-async def keep_job(app: App, caller: Caller, job_id: JobId, body: KeepRequest) -> Response:
+async def keep_job(app: App, caller: Caller, job_id: JobId, body: KeepRequest, zone: Zone) -> Response:
     """Hold off the end of an active reservation that nobody uses, for some hours."""
     reservation = await app.find(caller, job_id)
     operation_id = await app.keep(caller, reservation, body.hours, body.reason)
@@ -61,7 +63,7 @@ async def keep_job(app: App, caller: Caller, job_id: JobId, body: KeepRequest) -
         job_id=reservation.id,
         action=OperationKind.KEEP,
         status=OperationStatus.REQUESTED,
-        message=say(fact("keep_requested", reservation=reservation.id, hours=body.hours)),
+        message=say(fact("keep_requested", reservation=reservation.id, hours=body.hours), zone),
         operation_id=operation_id,
     )
     return json_response(answer)

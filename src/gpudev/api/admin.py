@@ -12,6 +12,7 @@ from gpudev.api.context import App, Caller
 from gpudev.api.encoding import json_response
 from gpudev.api.moments import Moment, as_utc
 from gpudev.api.problems import OF_EVERY_CALLER, problems
+from gpudev.api.zones import Zone
 from gpudev.app.admin import Anchor, Verification
 from gpudev.domain.audit import AuditAction, AuditRecord
 from gpudev.domain.errors import Invalid
@@ -79,7 +80,7 @@ async def enable_user(app: App, caller: Caller, name: Username) -> Response:
 
 
 @router.get("/disks/check", response_model=DiskDrift)
-async def check_disks(app: App, caller: Caller) -> Response:
+async def check_disks(app: App, caller: Caller, zone: Zone) -> Response:
     """How the rows of disks and their storage differ; nothing is touched."""
     await app.admin.note(caller, AuditAction.CHECK_DISKS)
     plan = await app.reconcile_disks.check()
@@ -91,9 +92,9 @@ async def check_disks(app: App, caller: Caller) -> Response:
         orphaned_db_active=counted.orphaned_db_active,
         orphaned_db_deleted=counted.orphaned_db_deleted,
         errors=counted.errors,
-        changes=[say(describe_change(change)) for change in plan.changes],
-        remarks=[say(remark) for remark in plan.remarks],
-        problems=[say(problem) for problem in await app.disks.list_problems()],
+        changes=[say(describe_change(change), zone) for change in plan.changes],
+        remarks=[say(remark, zone) for remark in plan.remarks],
+        problems=[say(problem, zone) for problem in await app.disks.list_problems()],
     )
     return json_response(drift)
 

@@ -8,6 +8,7 @@ from gpudev.api import views
 from gpudev.api.context import App, Caller, Visitor, application_of
 from gpudev.api.encoding import json_response
 from gpudev.api.problems import OF_EVERY_CALLER
+from gpudev.api.zones import Zone
 from gpudev.ports.store import StatusCount
 from gpudev.texts.vocabulary import Status
 from gpudev.wire.cluster import AvailabilityResponse, ClusterStatus, QueueEntry, QueueResponse, WhoAmI
@@ -54,13 +55,15 @@ async def cluster_status(app: App, _caller: Caller) -> Response:
 
 
 @router.get("/queue", response_model=QueueResponse)
-async def queue(app: App, caller: Caller) -> Response:
+async def queue(app: App, caller: Caller, zone: Zone) -> Response:
     """Everybody who waits, by type; the names and reasons of one's own alone."""
     now = app.clock.now()
     waiting = await app.reservations.list_waiting()
     lines: dict[str, list[QueueEntry]] = {}
     for reservation in waiting:
-        lines.setdefault(reservation.spec.gpu_type, []).append(views.queue_entry(reservation, caller, now))
+        lines.setdefault(reservation.spec.gpu_type, []).append(
+            views.queue_entry(reservation, caller, now, zone)
+        )
     return json_response(QueueResponse(queue=lines, total=len(waiting), timestamp=now))
 
 

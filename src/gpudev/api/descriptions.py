@@ -23,6 +23,8 @@ from gpudev.api.free_text import teach_pydantic
 
 T = TypeVar("T")
 
+EVENT_STREAM = "text/event-stream"
+
 
 def describe_wire() -> None:
     teach_pydantic()
@@ -49,6 +51,22 @@ def list_wire_types() -> Iterator[type]:
         for value in vars(module).values():
             if isinstance(value, type) and is_dataclass(value) and value.__module__ == module.__name__:
                 yield value
+
+
+def describe_streams(document: dict[str, Any]) -> dict[str, Any]:
+    """Say of a stream that each event has the model as its data; FastAPI takes it for the whole body."""
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            contents = (answer.get("content", {}) for answer in operation["responses"].values())
+            for content in (found for found in contents if EVENT_STREAM in found):
+                content[EVENT_STREAM] = {"schema": _event_with(content.pop("application/json")["schema"])}
+    return document
+
+
+def _event_with(data: dict[str, Any]) -> dict[str, Any]:
+    json_text = {"type": "string", "contentMediaType": "application/json", "contentSchema": data}
+    fields = {"id": {"type": "string"}, "event": {"type": "string"}, "data": json_text}
+    return {"type": "object", "properties": fields, "required": ["event", "data"]}
 
 
 def close_mappings(schema: Any) -> Any:

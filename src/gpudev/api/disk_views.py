@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import tzinfo
+
+from gpudev.api.views import say_if
 from gpudev.domain.disk import Disk, DiskOperation
 from gpudev.ports.disks import StoredDiskOperation, StoredSnapshot
 from gpudev.texts.fact import Fact
@@ -17,7 +20,7 @@ _STATUS_OF_DISKS = {OperationStatus.DONE: "completed"}
 """What clients of version 0.3 wait for on the routes of disks."""
 
 
-def disk_info(disk: Disk, snapshots: tuple[StoredSnapshot, ...] = ()) -> DiskInfo:
+def disk_info(disk: Disk, zone: tzinfo, snapshots: tuple[StoredSnapshot, ...] = ()) -> DiskInfo:
     used = snapshots[0].used_bytes if snapshots else None
     return DiskInfo(
         disk_name=disk.spec.name,
@@ -35,16 +38,16 @@ def disk_info(disk: Disk, snapshots: tuple[StoredSnapshot, ...] = ()) -> DiskInf
         delete_date=disk.delete_date,
         last_snapshot_at=disk.snapshots.last_snapshot_at,
         volume_id=disk.volume.volume_id,
-        problem=_say(disk.problem),
+        problem=say_if(disk.problem, zone),
     )
 
 
-def action(operation: DiskOperation, disk_name: str, answer: Fact) -> DiskActionResponse:
+def action(operation: DiskOperation, disk_name: str, answer: Fact, zone: tzinfo) -> DiskActionResponse:
     return DiskActionResponse(
         operation_id=operation.operation_id,
         disk_name=disk_name,
         action=operation.kind,
-        message=say(answer),
+        message=say(answer, zone),
         requested_at=operation.requested_at,
     )
 
@@ -59,7 +62,7 @@ def snapshot_info(snapshot: StoredSnapshot) -> SnapshotInfo:
     )
 
 
-def operation_detail(operation: StoredDiskOperation) -> DiskOperationDetail:
+def operation_detail(operation: StoredDiskOperation, zone: tzinfo) -> DiskOperationDetail:
     return DiskOperationDetail(
         operation_id=operation.operation_id,
         disk_name=operation.disk_name,
@@ -69,25 +72,21 @@ def operation_detail(operation: StoredDiskOperation) -> DiskOperationDetail:
         created_at=operation.requested_at,
         last_updated=operation.finished_at or operation.requested_at,
         completed=operation.status is not OperationStatus.REQUESTED,
-        error=_say(operation.error),
+        error=say_if(operation.error, zone),
         delete_date=operation.delete_date,
     )
 
 
-def any_operation_detail(operation: StoredDiskOperation) -> OperationDetail:
+def any_operation_detail(operation: StoredDiskOperation, zone: tzinfo) -> OperationDetail:
     """The same where operations of every kind are asked for."""
     return OperationDetail(
         operation_id=operation.operation_id,
         action=operation.kind,
         status=operation.status,
         started_at=operation.requested_at,
-        error=_say(operation.error),
+        error=say_if(operation.error, zone),
         finished_at=operation.finished_at,
     )
-
-
-def _say(found: Fact | None) -> str | None:
-    return None if found is None else say(found)
 
 
 def _describe_size(count: int) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, tzinfo
 
 from fastapi import Request
 from orjson import Fragment
@@ -27,31 +27,31 @@ class Documents:
     def __init__(self, app: Application, max_documents: int = MAX_DOCUMENTS) -> None:
         self._app = app
         self._max_documents = max_documents
-        self._kept: OrderedDict[Mark, Fragment] = OrderedDict()
+        self._kept: OrderedDict[tuple[Mark, tzinfo], Fragment] = OrderedDict()
 
-    async def of(self, marks: Sequence[Mark]) -> list[Fragment]:
+    async def of(self, marks: Sequence[Mark], zone: tzinfo) -> list[Fragment]:
         """In the same order. What was changed in between is shown as it is now; what is gone is left out."""
-        documents = {mark: self._find(mark) for mark in marks}
+        documents = {mark: self._find(mark, zone) for mark in marks}
         if unknown := [mark for mark, document in documents.items() if document is None]:
-            documents |= await self._read(unknown)
+            documents |= await self._read(unknown, zone)
         return [document for document in documents.values() if document is not None]
 
-    def _find(self, mark: Mark) -> Fragment | None:
-        document = self._kept.get(mark)
+    def _find(self, mark: Mark, zone: tzinfo) -> Fragment | None:
+        document = self._kept.get((mark, zone))
         if document is not None:
-            self._kept.move_to_end(mark)
+            self._kept.move_to_end((mark, zone))
         return document
 
-    async def _read(self, unknown: Sequence[Mark]) -> dict[Mark, Fragment]:
+    async def _read(self, unknown: Sequence[Mark], zone: tzinfo) -> dict[Mark, Fragment]:
         found = await self._app.reservations.find_marked(unknown)
         now = self._app.clock.now()
-        return {asked: self._make(marked, now) for asked, marked in found.items()}
+        return {asked: self._make(marked, now, zone) for asked, marked in found.items()}
 
-    def _make(self, marked: Marked, now: datetime) -> Fragment:
-        document = Fragment(encode(views.job_detail(marked.reservation, self._app, now)))
+    def _make(self, marked: Marked, now: datetime, zone: tzinfo) -> Fragment:
+        document = Fragment(encode(views.job_detail(marked.reservation, self._app, now, zone)))
         # How long it still waits is part of its document, and changes by itself.
         if not marked.reservation.is_waiting:
-            self._kept[marked.mark] = document
+            self._kept[marked.mark, zone] = document
             if len(self._kept) > self._max_documents:
                 self._kept.popitem(last=False)
         return document

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Sequence
+from datetime import tzinfo
 from typing import Annotated
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
@@ -11,14 +12,19 @@ from fastapi.responses import StreamingResponse
 
 from gpudev.api import disk_views, segments, views  # noqa: F401 - segments: the kind of parameter `job`
 from gpudev.api.context import App, Caller, Visitor, application_of
+from gpudev.api.descriptions import EVENT_STREAM
 from gpudev.api.documents import documents_of
 from gpudev.api.encoding import encode, json_response
 from gpudev.api.problems import OF_EVERY_CALLER, problems
+from gpudev.api.zones import Zone, zone_of
 from gpudev.app.application import Application
 from gpudev.app.caller import Caller as CallerOf
 from gpudev.domain.errors import GpuDevError, Invalid, NotFound
+from gpudev.domain.queueing import place_of
 from gpudev.domain.reservation import Reservation
 from gpudev.ports.store import ListQuery
+from gpudev.texts.fact import fact
+from gpudev.texts.sentences import say
 from gpudev.texts.vocabulary import OperationStatus, Status
 from gpudev.wire.jobs import (
     ActionResponse,
@@ -50,7 +56,7 @@ async def list_jobs(
     offset: Annotated[int, Query(ge=0, le=2**31, description="How many to pass over.")] = 0,
 ) -> Response:
     """One's own reservations, newest first; for admins also another user's, or everybody's."""
-    app = application_of(request)
+    app, zone = application_of(request), zone_of(request)
     try:
         chosen_type = app.catalogue.get(gpu_type).name if gpu_type else None
         query = ListQuery(None, _statuses(status), chosen_type, limit, offset)
@@ -61,10 +67,10 @@ async def list_jobs(
     jobs: Sequence[object]
     if app.list_jobs.is_marked(query, user):
         marked = await app.list_jobs.marks(visitor, query)
-        jobs, total = await documents_of(request).of(marked.marks), marked.total
+        jobs, total = await documents_of(request).of(marked.marks, zone), marked.total
     else:
         page, now = await app.list_jobs(visitor, query, user), app.clock.now()
-        jobs, total = [views.job_detail(each, app, now) for each in page.reservations], page.total
+        jobs, total = [views.job_detail(each, app, now, zone) for each in page.reservations], page.total
     return json_response({"jobs": jobs, "total": total, "limit": limit, "offset": offset})
 
 
@@ -73,7 +79,7 @@ async def get_job(request: Request, visitor: Visitor, job_id: JobId) -> Response
     """A reservation by its id, a prefix of it, or its name."""
     app = application_of(request)
     reservation = await app.find.for_visitor(visitor, job_id)
-    return json_response(views.job_detail(reservation, app, app.clock.now()))
+    return json_response(views.job_detail(reservation, app, app.clock.now(), zone_of(request)))
 
 
 @router.post("/jobs/{job_id}/cancel", response_model=ActionResponse, responses=problems(404, 409))
@@ -85,7 +91,7 @@ async def cancel_job(app: App, caller: Caller, job_id: JobId) -> Response:
         job_id=reservation.id,
         action="cancel",
         status=OperationStatus.REQUESTED,
-        message=f"Reservation {reservation.id8} is being cancelled.",
+        message=say(fact("cancel_requested", reservation=reservation.id)),
         operation_id=operation_id,
     )
     return json_response(answer)
@@ -95,6 +101,7 @@ async def cancel_job(app: App, caller: Caller, job_id: JobId) -> Response:
 async def get_operation(
     app: App,
     caller: Caller,
+    zone: Zone,
     operation_id: Annotated[Lookup, Path(description="As the request of the action was answered.")],
 ) -> Response:
     """What became of a requested action."""
@@ -102,21 +109,26 @@ async def get_operation(
         operation = await app.find_operation(caller, operation_id)
     except NotFound:
         of_disk = await app.disks.get_operation(caller, operation_id)
-        return json_response(disk_views.any_operation_detail(of_disk))
-    return json_response(views.operation_detail(operation))
+        return json_response(disk_views.any_operation_detail(of_disk, zone))
+    return json_response(views.operation_detail(operation, zone))
 
 
 @router.get(
     "/jobs/{job_id}/events",
     response_class=StreamingResponse,
     responses={
-        200: {"description": "The events, each a `JobEvent` in JSON.", "content": {"text/event-stream": {}}},
+        200: {
+            "description": "The events, each a `JobEvent` in JSON.",
+            "model": JobEvent,
+            "content": {EVENT_STREAM: {}},
+        },
         **problems(404, 409),
     },
 )
 async def follow_job(
     app: App,
     caller: Caller,
+    zone: Zone,
     job_id: JobId,
     last_event_id: Annotated[
         Name | None, Header(description="Number of the last event that one has; what follows is told.")
@@ -128,27 +140,28 @@ async def follow_job(
     reservation = await app.find(caller, job_id)
     after = int(last_event_id) if last_event_id and _EVENT_NUMBER.fullmatch(last_event_id) else 0
     if not follow:
-        history = views.job_events(await app.follow.read_history(reservation, after))
+        history = views.job_events(await app.follow.read_history(reservation, after), zone)
         return Response(b"".join(_sse(event, numbered=True) for event in history), headers=_EVENT_HEADERS)
-    stream = _event_stream(app, caller, reservation, after)
+    stream = _event_stream(app, caller, reservation, after, zone)
     return StreamingResponse(stream, headers=_EVENT_HEADERS)
 
 
 async def _event_stream(
-    app: Application, caller: CallerOf, reservation: Reservation, after: int
+    app: Application, caller: CallerOf, reservation: Reservation, after: int, zone: tzinfo
 ) -> AsyncIterator[bytes]:
-    number, place = after, (reservation.forecast.queue_position, reservation.forecast.estimated_start_at)
+    # Who comes back may have missed that it moved in the queue.
+    number, place = after, None if after else place_of(reservation)
     try:
         async for news in app.key_watch.guard(caller, app.follow(reservation.id, after)):
             if news is None:
                 yield b": still here\n\n"
                 continue
-            for event in views.job_events(news):
+            for event in views.job_events(news, zone):
                 number = event.number
                 yield _sse(event, numbered=True)
-            moved = (news.reservation.forecast.queue_position, news.reservation.forecast.estimated_start_at)
+            moved = place_of(news.reservation)
             if moved != place and news.reservation.is_waiting and not news.events:
-                yield _sse(views.queue_move(news, number), numbered=False)
+                yield _sse(views.queue_move(news, number, zone), numbered=False)
             place = moved
     except GpuDevError as error:
         # The stream has begun, so its status is sent already; the client comes back and learns the reason.

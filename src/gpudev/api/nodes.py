@@ -10,6 +10,7 @@ from gpudev.api.admin import only_admins
 from gpudev.api.context import App, Caller
 from gpudev.api.encoding import json_response
 from gpudev.api.problems import OF_EVERY_CALLER, problems
+from gpudev.api.zones import Zone
 from gpudev.domain.reservation import Reservation
 from gpudev.ports.nodes import StoredNode
 from gpudev.texts.sentences import say
@@ -30,17 +31,17 @@ async def list_nodes(app: App, caller: Caller) -> Response:
 
 
 @router.post("/nodes/{name}/drain", response_model=NodeChanged, responses=problems(400, 404))
-async def drain_node(app: App, caller: Caller, name: NodeName, body: DrainRequest) -> Response:
+async def drain_node(app: App, caller: Caller, name: NodeName, body: DrainRequest, zone: Zone) -> Response:
     """Take a node out of service: nothing new is placed there, and owners of what runs there are told."""
     node, answer = await app.drain_nodes.drain(caller, name, body.reason)
-    return json_response(NodeChanged(node=_detail(node), message=say(answer)))
+    return json_response(NodeChanged(node=_detail(node), message=say(answer, zone)))
 
 
 @router.post("/nodes/{name}/undrain", response_model=NodeChanged, responses=problems(404))
-async def undrain_node(app: App, caller: Caller, name: NodeName) -> Response:
+async def undrain_node(app: App, caller: Caller, name: NodeName, zone: Zone) -> Response:
     """Put a drained node back into service."""
     node, answer = await app.drain_nodes.undrain(caller, name)
-    return json_response(NodeChanged(node=_detail(node), message=say(answer)))
+    return json_response(NodeChanged(node=_detail(node), message=say(answer, zone)))
 
 
 def _detail(node: StoredNode) -> NodeDetail:

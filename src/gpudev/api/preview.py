@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from typing import Annotated
 
 from fastapi import APIRouter, Body, Response
@@ -12,6 +12,8 @@ from gpudev.api.context import App, Caller
 from gpudev.api.encoding import json_response
 from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.api.submit import EXAMPLES, read_request
+from gpudev.api.views import say_if
+from gpudev.api.zones import Zone
 from gpudev.domain.eta import Accuracy
 from gpudev.domain.preview import Foreseen
 from gpudev.wire.jobs import SubmitRequest
@@ -24,12 +26,12 @@ _HOUR, _MINUTE = timedelta(hours=1), timedelta(minutes=1)
 
 @router.post("/jobs/preview", response_model=PreviewResponse, responses=problems(400))
 async def preview(
-    app: App, caller: Caller, body: Annotated[SubmitRequest, Body(openapi_examples=EXAMPLES)]
+    app: App, caller: Caller, zone: Zone, body: Annotated[SubmitRequest, Body(openapi_examples=EXAMPLES)]
 ) -> Response:
     """What would become of a request: whether it starts now, else when and why, and what would be sooner."""
     wish = app.reserve.read_wish(caller, read_request(body, "", app.backend_fields))
     foreseen, nearby = await app.preview(wish)
-    return json_response(_view(foreseen, nearby, app.clock.now()))
+    return json_response(_view(foreseen, nearby, app.clock.now(), zone))
 
 
 @router.get("/queue/accuracy", response_model=AccuracyResponse)
@@ -40,7 +42,7 @@ async def accuracy(app: App, _caller: Caller) -> Response:
     return json_response(AccuracyResponse(accuracy=views, timestamp=app.clock.now()))
 
 
-def _view(foreseen: Foreseen, nearby: tuple[Foreseen, ...], now: datetime) -> PreviewResponse:
+def _view(foreseen: Foreseen, nearby: tuple[Foreseen, ...], now: datetime, zone: tzinfo) -> PreviewResponse:
     start = None if foreseen.starts_now else foreseen.start
     return PreviewResponse(
         starts_now=foreseen.starts_now,
@@ -48,7 +50,7 @@ def _view(foreseen: Foreseen, nearby: tuple[Foreseen, ...], now: datetime) -> Pr
         estimated_wait_minutes=math.ceil((start - now) / _MINUTE) if start else None,
         likely_start=list(foreseen.likely_start) if foreseen.likely_start else None,
         reason=foreseen.reason,
-        current_detailed_status=foreseen.detail or None,
+        current_detailed_status=say_if(foreseen.detail, zone),
         nearby=[_nearby(one, one.start) for one in nearby if one.start],
     )
 

@@ -34,7 +34,7 @@ from gpudev.api import (
     submit,
 )
 from gpudev.api.body_limit import BODY_SECONDS, BodyLimit
-from gpudev.api.descriptions import close_mappings
+from gpudev.api.descriptions import close_mappings, describe_streams
 from gpudev.api.documents import Documents
 from gpudev.app.application import Application
 from gpudev.telemetry import REQUESTS
@@ -82,7 +82,7 @@ class Service(FastAPI):
     @override
     def openapi(self) -> dict[str, Any]:
         if self._document is None:
-            self._document = close_mappings(super().openapi())
+            self._document = describe_streams(close_mappings(super().openapi()))
         return self._document
 
 

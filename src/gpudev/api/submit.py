@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import tzinfo
 from typing import Annotated, Any
+from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter, Body, Header, Response
 from fastapi.openapi.models import Example
 from pydantic import Discriminator, Tag
 
+from gpudev.api import views
 from gpudev.api.context import App, Caller
 from gpudev.api.encoding import json_response
 from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.api.submit_0_3 import NO_CUSTOM_IMAGE, own_image, read_0_3
+from gpudev.api.zones import Zone
 from gpudev.app.homes import WantedDisk
 from gpudev.app.reserve import ReserveRequest
 from gpudev.domain.disk import NO_DISK
 from gpudev.domain.errors import Invalid
 from gpudev.domain.expiry import duration_of
+from gpudev.texts.zones import find_zone
 from gpudev.wire.jobs import SubmitRequest, SubmitRequest03, SubmitResponse
 from gpudev.wire.text import Name
 
@@ -73,6 +79,7 @@ AnyForm = Annotated[
 async def submit(
     app: App,
     caller: Caller,
+    zone: Zone,
     body: Annotated[AnyForm, Body(openapi_examples=EXAMPLES)],
     idempotency_key: Annotated[
         str | None,
@@ -86,17 +93,29 @@ async def submit(
         request = read_0_3(body, fields)
     else:
         request = read_request(body, x_gpu_dev_client or "", fields)
+    request = replace(request, time_zone=_name_zone(body, zone))
     reservation = await app.reserve(caller, request, idempotency_key or "")
+    told = [reservation.state.detail] if reservation.state.detail else []
     answer = SubmitResponse(
         job_id=reservation.id,
         reservation_id=reservation.id,
         status=reservation.state.status,
-        message=" ".join(filter(None, (reservation.state.detail, reservation.spec.warning))),
+        message=views.say_all((*told, *reservation.spec.warnings), zone),
         queue_position=reservation.forecast.queue_position,
         estimated_start_time=reservation.forecast.estimated_start_at,
-        warning=reservation.spec.warning or None,
+        warning=views.say_all(reservation.spec.warnings, zone) or None,
     )
     return json_response(answer)
+
+
+def _name_zone(body: SubmitRequest | SubmitRequest03, zone: tzinfo) -> str:
+    """Where the person is who asks; empty: nobody knows."""
+    named = body.time_zone if isinstance(body, SubmitRequest) else None
+    if named is None:
+        return zone.key if isinstance(zone, ZoneInfo) else ""
+    if find_zone(named) is None:
+        raise Invalid("bad_time_zone", text=named, code="bad_time_zone")
+    return named
 
 
 def read_request(body: SubmitRequest, client_version: str, backend_fields: frozenset[str]) -> ReserveRequest:

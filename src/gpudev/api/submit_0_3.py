@@ -14,6 +14,7 @@ from gpudev.app.reserve import ReserveRequest
 from gpudev.domain.errors import Invalid
 from gpudev.domain.expiry import duration_of
 from gpudev.domain.names import parse_reservation_id
+from gpudev.texts.fact import Fact, fact
 from gpudev.wire.jobs import SubmitRequest03
 
 NO_CUSTOM_IMAGE = "pytorch/pytorch:2.1.0-cuda12.1-cudnn8-runtime"
@@ -38,9 +39,9 @@ MEANT_FOR_US = frozenset(
 """Its other variables are for the dev server."""
 
 _PASSED_OVER = {
-    "JUPYTER_ENABLED": "Jupyter is not started: this server does not have it yet.",
-    "RECREATE_ENV": "The environment is not recreated: this server cannot do that yet.",
-    "PRESERVE_ENTRYPOINT": "There is no entry point to preserve: the image is the standard one.",
+    "JUPYTER_ENABLED": fact("jupyter_not_started"),
+    "RECREATE_ENV": fact("environment_not_recreated"),
+    "PRESERVE_ENTRYPOINT": fact("entry_point_not_preserved"),
 }
 """Switches that can be passed over, since the dev server is of use without them; the user is told."""
 
@@ -86,13 +87,9 @@ def _read_count(text: str) -> int:
         raise Invalid("gpu_count_is_not_a_number", text=text[:20], code="bad_gpu_count") from None
 
 
-def _list_warnings(asked: dict[str, str]) -> Iterator[str]:
+def _list_warnings(asked: dict[str, str]) -> Iterator[Fact]:
     if part := _PART_OF_SEVERAL.search(asked.get("POD_NAME", "")):
-        yield (
-            f"Node {part['number']} of {part['count']} is reserved on its own: the nodes may start at "
-            "different times, and do not know each other. A newer client reserves all of them together, "
-            "with: gpu-dev reserve --distributed."
-        )
-    for name, sentence in _PASSED_OVER.items():
+        yield fact("node_reserved_on_its_own", number=part["number"], count=part["count"])
+    for name, warning in _PASSED_OVER.items():
         if asked.get(name, "").lower() == "true":
-            yield sentence
+            yield warning

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from datetime import datetime, timedelta
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Any
 
 from gpudev.app.application import Application
 from gpudev.app.follow import News
@@ -14,7 +16,7 @@ from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import Member, SshAddress
 from gpudev.ports.store import StoredAvailability, StoredEvent, StoredOperation
 from gpudev.ports.users import User
-from gpudev.texts.fact import reason_fact
+from gpudev.texts.fact import Fact, reason_fact
 from gpudev.texts.sentences import advise, say
 from gpudev.texts.vocabulary import QUEUE_MOVE, WAITING, Status
 from gpudev.wire.cluster import QueueEntry, QuotaStatus, TypeAvailability
@@ -25,13 +27,16 @@ _MINUTE = timedelta(minutes=1)
 _DAY = timedelta(days=1)
 
 
-def job_detail(reservation: Reservation, app: Application, now: datetime) -> dict[str, object]:
+def job_detail(
+    reservation: Reservation, app: Application, now: datetime, zone: tzinfo = UTC
+) -> dict[str, object]:
     """A `JobDetail` as it goes on the wire, made at once: most of a long list is spent here."""
     reservation_id, status, reason = reservation.id, reservation.state.status, reservation.state.reason
     gpu_type = app.catalogue.find(reservation.spec.gpu_type)
     address = reservation.address if status is Status.ACTIVE else None
     is_waiting = status in WAITING
     waits_until = reservation.forecast.estimated_start_at if is_waiting else None
+    detail = say_if(reservation.state.detail, zone)
     return _known(
         job_id=reservation_id,
         reservation_id=reservation_id,
@@ -48,7 +53,7 @@ def job_detail(reservation: Reservation, app: Application, now: datetime) -> dic
         oom_count=reservation.memory.oom_count,
         last_oom_at=reservation.memory.last_oom_at,
         kept_until=reservation.memory.kept_until,
-        extension_error=reservation.memory.extension_error or None,
+        extension_error=say_if(reservation.memory.extension_error, zone),
         simulated=reservation.spec.gpu_type in app.simulated_types or None,
         instance_type=gpu_type.instance_type if gpu_type else None,
         expires_at=reservation.state.expires_at,
@@ -69,49 +74,61 @@ def job_detail(reservation: Reservation, app: Application, now: datetime) -> dic
         likely_start=reservation.forecast.likely_start if is_waiting else None,
         start_at=reservation.spec.start_at,
         reason=reason,
-        failure_reason=reservation.state.detail if status is Status.FAILED else None,
-        current_detailed_status=reservation.state.detail or None,
-        hint=advise(reason_fact(reason)) if reason else None,
+        failure_reason=detail if status is Status.FAILED else None,
+        current_detailed_status=detail,
+        hint=advise(reason_fact(reason), zone) if reason else None,
         disk_name=reservation.spec.disk_name or None,
         ebs_volume_id=reservation.location.volume_id,
         github_user=reservation.settings.github_user or None,
-        warning=_warning(reservation),
+        warning=_warning(reservation, zone),
         last_updated=reservation.state.last_updated,
         cli_version=reservation.settings.client_version or None,
     )
 
 
-def _warning(reservation: Reservation) -> str | None:
+def _warning(reservation: Reservation, zone: tzinfo) -> str | None:
     """What is to be known of how the request was read, and that the end is near."""
-    if reservation.state.status is not Status.ACTIVE:
-        return reservation.spec.warning or None
-    minutes = reservation.memory.warned_minutes
-    end = tell_of_end(reservation, minutes) if minutes is not None else ""
-    told = (reservation.spec.warning, end, reservation.memory.idle_warning, reservation.memory.drain_warning)
-    return " ".join(filter(None, told)) or None
+    told = reservation.spec.warnings
+    if reservation.state.status is Status.ACTIVE:
+        memory = reservation.memory
+        minutes = memory.warned_minutes
+        end = tell_of_end(reservation, minutes) if minutes is not None else None
+        standing = (end, memory.idle_warning, memory.drain_warning)
+        told = (*told, *(one for one in standing if one is not None))
+    return say_all(told, zone) or None
 
 
-def job_events(news: News) -> list[JobEvent]:
-    return [_job_event(stored, news.reservation) for stored in news.events]
+def say_if(told: Fact | None, zone: tzinfo) -> str | None:
+    return None if told is None else say(told, zone)
 
 
-def queue_move(news: News, last_number: int) -> JobEvent:
+def say_all(told: Iterable[Fact], zone: tzinfo) -> str:
+    return " ".join(say(one, zone) for one in told)
+
+
+def job_events(news: News, zone: tzinfo) -> list[JobEvent]:
+    return [_job_event(stored, news.reservation, zone) for stored in news.events]
+
+
+def queue_move(news: News, last_number: int, zone: tzinfo) -> JobEvent:
     """Not an event of the history: only where a waiting reservation stands now."""
     reservation = news.reservation
     return JobEvent(
         number=last_number,
         kind=QUEUE_MOVE,
-        message=reservation.state.detail,
+        message=say_if(reservation.state.detail, zone) or "",
         at=reservation.forecast.last_queue_update or reservation.spec.created_at,
         elapsed_seconds=0,
         status=reservation.state.status,
         reason=reservation.state.reason,
         queue_position=reservation.forecast.queue_position,
         estimated_start_at=reservation.forecast.estimated_start_at,
+        likely_start=_window_of(reservation),
+        **_facts(reservation.state.detail),
     )
 
 
-def queue_entry(reservation: Reservation, caller: User, now: datetime) -> QueueEntry:
+def queue_entry(reservation: Reservation, caller: User, now: datetime, zone: tzinfo) -> QueueEntry:
     is_own = reservation.spec.user_id == caller.user_id
     return QueueEntry(
         gpu_count=reservation.spec.gpu_count,
@@ -128,16 +145,16 @@ def queue_entry(reservation: Reservation, caller: User, now: datetime) -> QueueE
         job_id=reservation.id if is_own else None,
         name=reservation.spec.name if is_own else None,
         reason=reservation.state.reason if is_own else None,
-        current_detailed_status=reservation.state.detail if is_own else None,
+        current_detailed_status=say_if(reservation.state.detail, zone) if is_own else None,
     )
 
 
-def operation_detail(operation: StoredOperation) -> OperationDetail:
+def operation_detail(operation: StoredOperation, zone: tzinfo) -> OperationDetail:
     return OperationDetail(
         operation_id=operation.operation_id,
         action=operation.kind,
         status=operation.status,
-        error=say(operation.error) if operation.error else None,
+        error=say_if(operation.error, zone),
         started_at=operation.requested_at,
         finished_at=operation.finished_at,
     )
@@ -160,18 +177,29 @@ def type_availability(stored: StoredAvailability, now: datetime) -> TypeAvailabi
     )
 
 
-def _job_event(stored: StoredEvent, reservation: Reservation) -> JobEvent:
+def _job_event(stored: StoredEvent, reservation: Reservation, zone: tzinfo) -> JobEvent:
     return JobEvent(
         number=stored.number,
         kind=stored.event.kind,
-        message=stored.event.message,
+        message=say(stored.event.fact, zone),
         at=stored.event.at,
         elapsed_seconds=stored.elapsed.total_seconds(),
         status=reservation.state.status,
         reason=stored.event.reason,
         queue_position=reservation.forecast.queue_position,
         estimated_start_at=reservation.forecast.estimated_start_at,
+        likely_start=_window_of(reservation),
+        **_facts(stored.event.fact),
     )
+
+
+def _facts(told: Fact | None) -> dict[str, Any]:
+    return {} if told is None else {"key": told.key, "data": dict(told.data)}
+
+
+def _window_of(reservation: Reservation) -> list[datetime] | None:
+    likely = reservation.forecast.likely_start
+    return list(likely) if likely and reservation.is_waiting else None
 
 
 def _job_nodes(reservation: Reservation) -> list[dict[str, object]] | None:

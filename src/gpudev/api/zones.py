@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from datetime import UTC, tzinfo
-from functools import lru_cache
-from zoneinfo import ZoneInfo
+from datetime import tzinfo
+from typing import Annotated
 
+from fastapi import Depends, Request
 from starlette.requests import HTTPConnection
 
+from gpudev.texts.zones import zone_or_utc
 from gpudev.wire.versions import TIME_ZONE_HEADER
-
-_LONGEST_NAME = 64
 
 
 def zone_of(request: HTTPConnection) -> tzinfo:
     """The zone that the client named; UTC if it named none that is known here."""
-    return find_zone(request.headers.get(TIME_ZONE_HEADER, ""))
+    return zone_or_utc(request.headers.get(TIME_ZONE_HEADER, ""))
 
 
-@lru_cache(maxsize=1024)
-def find_zone(name: str) -> tzinfo:
-    """The zone of that IANA name, or UTC: a name that cannot be used is never an error."""
-    if not 0 < len(name) <= _LONGEST_NAME:
-        return UTC
-    try:
-        return ZoneInfo(name)
-    except (KeyError, ValueError, OSError):  # unknown; not a relative path; a folder of zones
-        return UTC
+async def _zone(request: Request) -> tzinfo:
+    return zone_of(request)
+
+
+Zone = Annotated[tzinfo, Depends(_zone)]

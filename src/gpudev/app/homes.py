@@ -11,13 +11,10 @@ from gpudev.domain.reservation import Reservation
 from gpudev.ports.disks import Disks
 from gpudev.ports.store import HomeWish
 from gpudev.ports.users import User
+from gpudev.texts.fact import Fact, fact
 from gpudev.texts.vocabulary import DiskState
 
-DEFAULT_DISK_TAKEN = (
-    f'Your disk "{DEFAULT_DISK}" is in use by another reservation, so this home is not kept. '
-    "Name another disk with --disk NAME to keep it."
-)
-_NOWHERE_KEPT = "There is no storage for disks here, so this home is not kept: it goes with the dev server."
+DEFAULT_DISK_TAKEN = fact("default_disk_in_use", name=DEFAULT_DISK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +58,16 @@ class DiskDesk:
             raise Invalid("no_storage_for_disks", code="not_supported_yet")
         return None
 
-    async def list_warnings(self, user: User, wanted: WantedDisk) -> tuple[str, ...]:
+    async def list_warnings(self, user: User, wanted: WantedDisk) -> tuple[Fact, ...]:
         """A size is for a disk that is made; one that is there has its own."""
         if not self.can_mount:
-            return () if wanted.name else (_NOWHERE_KEPT,)
+            return () if wanted.name else (fact("no_storage_for_homes"),)
         if wanted.size_gb is None or wanted.name.lower() == NO_DISK:
             return ()
         disk = await self.disks.find(user.user_id, wanted.name or DEFAULT_DISK)
         if disk is None or disk.spec.size_gb == wanted.size_gb:
             return ()
-        has = f'Disk "{disk.spec.name}" has {disk.spec.size_gb} GB already'
-        remark = f"{has}; the size asked for was not looked at."
-        return (f"{remark} Make it bigger with: gpu-dev disk grow {disk.spec.name} SIZE",)
+        return (fact("disk_size_ignored", name=disk.spec.name, size=disk.spec.size_gb),)
 
     async def describe_conflict(self, user: User, wish: HomeWish) -> Conflict:
         """The sentence with the choices: another disk, a new one, or none."""

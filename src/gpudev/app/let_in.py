@@ -10,6 +10,7 @@ from gpudev.domain.errors import Invalid, KeysUnavailable
 from gpudev.domain.names import check_github_user
 from gpudev.ports.clock import Clock
 from gpudev.ports.keys import KnownKeys, PublishedKeys, StoredKeys
+from gpudev.texts.fact import Fact, fact
 
 FRESH_FOR = timedelta(minutes=1)
 """So long keys are not read again; many requests of one user at once read them once."""
@@ -19,7 +20,7 @@ FRESH_FOR = timedelta(minutes=1)
 class LetIn:
     public_keys: tuple[str, ...]
     github_user: str = ""
-    warning: str = ""
+    warning: Fact | None = None
     """What the user should know about the keys."""
 
 
@@ -40,13 +41,11 @@ class FindWhomToLetIn:
         except KeysUnavailable as error:
             if not keys:
                 raise
-            return LetIn(keys, user, f"Only the keys that were sent are let in: {error.message}")
+            return LetIn(keys, user, fact("github_keys_unavailable", cause=error.fact))
         if published:
             return LetIn(check_public_keys(combine_public_keys(keys, published)), user)
         if keys:
-            return LetIn(
-                keys, user, f"GitHub has no SSH keys of {user}; only those that were sent are let in."
-            )
+            return LetIn(keys, user, fact("github_without_keys", user=user))
         raise Invalid("no_public_key_and_none_at_github", github_user=user, code="no_ssh_key")
 
     async def _list_published(self, github_user: str) -> tuple[str, ...]:

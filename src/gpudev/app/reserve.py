@@ -32,12 +32,12 @@ from gpudev.domain.names import (
     suffix_name,
 )
 from gpudev.domain.node_labels import check_labels
-from gpudev.domain.preview import Wish
+from gpudev.domain.preview import Wish, wish_of
 from gpudev.domain.reservation import Event, Reservation, Settings, Spec, State
 from gpudev.ports.clock import Clock
 from gpudev.ports.store import HomeWish, Reservations
 from gpudev.ports.users import User
-from gpudev.texts.fact import fact
+from gpudev.texts.fact import Fact, fact
 from gpudev.texts.sentences import say
 from gpudev.texts.vocabulary import EventKind
 
@@ -67,9 +67,11 @@ class ReserveRequest:
     client_version: str = ""
     image: str = ""
     """The user's own image; empty: the standard one."""
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Fact, ...] = ()
     """What the user should know of how the request was read."""
     disk: WantedDisk = field(default_factory=WantedDisk)
+    time_zone: str = ""
+    """Of the person who asks, as an IANA name; empty: UTC."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,12 +141,13 @@ class Reserve:
             start_at=wish.start_at,
             node_labels=wish.node_labels,
             created_at=self.clock.now(),
-            warning=" ".join(request.warnings),
+            warnings=request.warnings,
         )
         settings = Settings(
             image=check_image(request.image),
             env_vars=check_environment(request.env_vars),
             client_version=check_client_version(request.client_version),
+            time_zone=request.time_zone,
         )
         return Reservation(ReservationId(""), spec, settings, State(detail=_describe(wish)))
 
@@ -157,8 +160,9 @@ class Reserve:
         self, user: Caller, draft: Reservation, request: ReserveRequest, wish: HomeWish | None
     ) -> Reservation | None:
         """Write it under the first of its names that is free; None if the id is in use."""
-        event = Event(EventKind.SUBMITTED, draft.state.detail, draft.spec.created_at)
-        entry = user.entry(AuditAction.SUBMIT, draft.id, detail=draft.state.detail)
+        asked = _describe(wish_of(draft))
+        event = Event(EventKind.SUBMITTED, asked, draft.spec.created_at)
+        entry = user.entry(AuditAction.SUBMIT, draft.id, detail=say(asked))
         names = _names(draft, request)
         for name in names:
             named = replace(draft, spec=replace(draft.spec, name=name))
@@ -183,8 +187,8 @@ class Reserve:
         except Conflict as conflict:
             if conflict.code != "disk_in_use" or wish is None or not wish.is_default:
                 raise
-        warning = " ".join(filter(None, (named.spec.warning, DEFAULT_DISK_TAKEN)))
-        without_disk = replace(named, spec=replace(named.spec, warning=warning))
+        warnings = (*named.spec.warnings, DEFAULT_DISK_TAKEN)
+        without_disk = replace(named, spec=replace(named.spec, warnings=warnings))
         return await self.reservations.submit(without_disk, event, (entry,), None, quota)
 
     async def _exists(self, reservation_id: ReservationId) -> bool:
@@ -203,22 +207,21 @@ class Reserve:
         return earlier if earlier.spec.user_id == user.user_id else None
 
 
-def _describe(wish: Wish) -> str:
-    """For the audit log."""
-    asked = fact(
-        "audit_request",
+def _describe(wish: Wish) -> Fact:
+    return fact(
+        "reservation_requested",
         gpu_count=wish.gpu_count,
         gpu_type=wish.gpu_type,
         node_count=wish.node_count,
         start_at=wish.start_at,
     )
-    return say(asked)
 
 
-def _with_keys(draft: Reservation, let_in: LetIn, remarks: tuple[str, ...]) -> Reservation:
-    warning = " ".join(filter(None, (draft.spec.warning, let_in.warning, *remarks)))
+def _with_keys(draft: Reservation, let_in: LetIn, remarks: tuple[Fact, ...]) -> Reservation:
+    let_in_only = (let_in.warning,) if let_in.warning else ()
+    warnings = (*draft.spec.warnings, *let_in_only, *remarks)
     settings = replace(draft.settings, ssh_public_keys=let_in.public_keys, github_user=let_in.github_user)
-    return replace(draft, spec=replace(draft.spec, warning=warning), settings=settings)
+    return replace(draft, spec=replace(draft.spec, warnings=warnings), settings=settings)
 
 
 def _names(draft: Reservation, request: ReserveRequest) -> tuple[str, ...]:

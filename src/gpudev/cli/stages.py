@@ -11,6 +11,7 @@ from gpudev.texts.vocabulary import EventKind
 from gpudev.wire.jobs import JobEvent
 
 LOOKING, QUEUE, START, ACTIVE, CLEANUP = "look", "queue", "start", "active", "cleanup"
+PROGRESS = "progress"
 
 BEGINS: Mapping[str, str] = MappingProxyType(
     {
@@ -62,10 +63,16 @@ def _find_stage(event: JobEvent, stages: Stages) -> tuple[str, str] | None:
     if event.kind == EventKind.ACTIVE:
         return "", "Ready"
     if event.kind == EventKind.PROGRESS:
-        # "Fetching the image: NAME." The words before the name are the same for every image.
-        words = event.message.partition(":")[0].rstrip(".")
-        return f"{stages.gpu_type}/{words}", event.message.rstrip(".")
+        return f"{stages.gpu_type}/{_name_of(event)}", event.message.rstrip(".")
     stage = BEGINS.get(event.kind)
     if stage not in _TITLES:
         return None
     return (f"{stages.gpu_type}/{stage}" if stage == START else stage), _TITLES[stage]
+
+
+def _name_of(event: JobEvent) -> str:
+    """What goes on, the same for every image and node. Older servers tell only words."""
+    key, data = event.key or PROGRESS, event.data or {}
+    while isinstance(inner := data.get("what"), dict):  # told of one member of a gang
+        key, data = str(inner.get("key", key)), inner.get("data") or {}
+    return key

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from gpudev.cli.progress import Progress
 from gpudev.cli.render.picture import Picture
 from gpudev.cli.render.progress import format_event, format_waiting, list_waiting
@@ -31,9 +33,11 @@ class Wait:
         self._verbose = verbose
         self._stages = Stages(gpu_type.lower())
         self._last_number = 0
+        self._place: JobDetail | None = None
+        """Where it stands in the queue, as it was told last."""
 
     def until_active(self, progress: Progress) -> JobDetail:
-        """Tell what happens, and in the queue the place there, looked up again at each heartbeat."""
+        """Tell what happens, and in the queue the place there, which the server tells when it changes."""
 
         def lose(error: Unreachable) -> None:
             progress.show(Picture("Looking for the server again", (error.message,), plain=error.message))
@@ -56,8 +60,10 @@ class Wait:
 
     def _take(self, event: JobEvent, progress: Progress) -> None:
         if event.kind == QUEUE_MOVE:
+            self._place = self._place and _move(self._place, event)
             return
         self._last_number = event.number
+        self._place = None
         self._stages = advance(self._stages, event)
         if self._verbose or event.kind not in UNTOLD:
             progress.tell(format_event(event, read_now(), verbose=self._verbose))
@@ -65,11 +71,21 @@ class Wait:
     def _picture(self) -> Picture:
         stages = self._stages
         if stages.current == QUEUE:
-            job = self._client.get(self.reservation_id)
+            job = self._place = self._place or self._client.get(self.reservation_id)
             if job.status == Status.QUEUED:
                 now = read_now()
                 return Picture(stages.title, list_waiting(job, now), plain=format_waiting(job, now))
         return Picture(stages.title, usual_seconds=self._times.find_usual(stages.current))
+
+
+def _move(job: JobDetail, event: JobEvent) -> JobDetail:
+    return replace(
+        job,
+        queue_position=event.queue_position,
+        estimated_start_at=event.estimated_start_at,
+        likely_start=event.likely_start,
+        current_detailed_status=event.message or None,
+    )
 
 
 def _check_not_ended(event: JobEvent) -> None:

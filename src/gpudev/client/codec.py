@@ -60,6 +60,8 @@ def _decode(hint: Any, data: Any, place: str) -> Any:
         return _decode_container(hint, _expect(origin, data, place), place)
     if dataclasses.is_dataclass(hint):
         return _decode_dataclass(hint, _expect(dict, data, place), place)
+    if hint is object:
+        return data
     if hint is datetime:
         return datetime.fromisoformat(_expect(str, data, place))
     return float(_expect((int, float), data, place)) if hint is float else _expect(hint, data, place)

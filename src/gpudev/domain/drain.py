@@ -14,6 +14,7 @@ from gpudev.domain.capacity import Node
 from gpudev.domain.errors import Conflict, Invalid
 from gpudev.domain.names import NodeName
 from gpudev.domain.reservation import Reservation
+from gpudev.texts.fact import Fact, fact
 
 MAX_REASON = 200
 _NOT_IN_A_LINE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
@@ -97,30 +98,22 @@ def check_stays(reservation: Reservation, drains: Iterable[Drain]) -> None:
         )
 
 
-def tell_of_drain(reservation: Reservation, drains: Iterable[Drain]) -> str:
-    """The words for the people on a running server, the same everywhere; none if its nodes stay."""
+def tell_of_drain(reservation: Reservation, drains: Iterable[Drain]) -> Fact | None:
+    """For the people on a running server, the same everywhere; None if its nodes stay."""
     concerning = list_concerning(reservation, drains)
     if not concerning:
-        return ""
-    return (
-        f"{_describe(concerning)} Reservation {reservation.spec.name} ({reservation.id8}) runs on until "
-        f"{reservation.state.expires_at:%Y-%m-%d %H:%M:%S} UTC and cannot be extended. "
-        f"Save your work before: only what is on a disk is kept."
+        return None
+    return fact(
+        "node_leaves",
+        nodes=[drain.node for drain in concerning],
+        reasons=list(dict.fromkeys(drain.reason for drain in concerning if drain.reason)),
+        name=reservation.spec.name,
+        reservation=reservation.id,
+        end=reservation.state.expires_at,
     )
 
 
-def tell_of_stay(reservation: Reservation) -> str:
+def tell_of_stay(reservation: Reservation) -> Fact:
     """What is told when a drain was called off."""
-    nodes = ", ".join(reservation.nodes)
-    verb = "Node {} stays" if len(reservation.nodes) == 1 else "Nodes {} stay"
-    return (
-        f"{verb.format(nodes)} in service after all. "
-        f"Reservation {reservation.spec.name} ({reservation.id8}) can be extended again."
-    )
-
-
-def _describe(drains: tuple[Drain, ...]) -> str:
-    nodes = ", ".join(drain.node for drain in drains)
-    verb = f"Node {nodes} is" if len(drains) == 1 else f"Nodes {nodes} are"
-    reasons = "; ".join(dict.fromkeys(drain.reason for drain in drains if drain.reason))
-    return f"{verb} being taken out of service{f': {reasons}' if reasons else ''}."
+    name = reservation.spec.name
+    return fact("node_stays", nodes=reservation.nodes, name=name, reservation=reservation.id)

@@ -58,16 +58,8 @@ def extend(
     return replace(
         reservation,
         state=replace(reservation.state, expires_at=reservation.state.expires_at + length),
-        memory=replace(reservation.memory, warned_minutes=None, extension_error=""),
+        memory=replace(reservation.memory, warned_minutes=None, extension_error=None),
     )
-
-
-def in_words(length: timedelta) -> str:
-    """`26 hours`, `1 hour 30 minutes`, `45 minutes`; less than a minute does not count."""
-    hours, minutes = divmod(length // _MINUTE, 60)
-    parts = [(hours, "hour"), (minutes, "minute")]
-    words = [f"{count} {unit}{'' if count == 1 else 's'}" for count, unit in parts if count]
-    return " ".join(words) or "less than a minute"
 
 
 def _find_longest(reservation: Reservation, policy: TimePolicy) -> timedelta | None:
@@ -76,11 +68,6 @@ def _find_longest(reservation: Reservation, policy: TimePolicy) -> timedelta | N
     if reservation.state.status is not Status.ACTIVE or start is None or end is None:
         return None
     return max(timedelta(), start + policy.longest - end)
-
-
-def tell_how_to_extend(reservation: Reservation, hours: str = "HOURS") -> str:
-    """A command that clients of version 0.3 know as well as ours."""
-    return f"gpu-dev edit {reservation.id8} --extend {hours}"
 
 
 def _promised(reservation: Reservation, left: timedelta, stays_until: datetime) -> Conflict:

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from gpudev.domain.reservation import Reservation
+from gpudev.texts.fact import Fact, fact
 
 
 class Signal(StrEnum):
@@ -77,8 +78,8 @@ def combine(members: Sequence[Usage]) -> Usage:
 @dataclass(frozen=True, slots=True)
 class Verdict:
     is_idle: bool
-    words: str
-    """The signals with their figures, first the one that decides."""
+    signals: Fact
+    """With their figures, first the one that decides."""
 
 
 def judge(usage: Usage, policy: IdlePolicy) -> Verdict:
@@ -86,11 +87,11 @@ def judge(usage: Usage, policy: IdlePolicy) -> Verdict:
     asked = [signal for signal in Signal if signal not in usage.absent]
     for signal in asked:
         if signal not in usage.signals:
-            return Verdict(is_idle=False, words=f"{signal} is not known")
+            return Verdict(is_idle=False, signals=fact("usage_signal_unknown", signal=signal))
         if usage.signals[signal] > policy.limits[signal]:
             others = [other for other in asked if other in usage.signals and other is not signal]
-            return Verdict(is_idle=False, words=_list_in_words((signal, *others), usage))
-    return Verdict(is_idle=True, words=_list_in_words(asked, usage))
+            return Verdict(is_idle=False, signals=_tell((signal, *others), usage))
+    return Verdict(is_idle=True, signals=_tell(asked, usage))
 
 
 def find_idle_since(before: datetime | None, usage: Usage, verdict: Verdict) -> datetime | None:
@@ -131,20 +132,11 @@ def _find_believable_since(reservation: Reservation, now: datetime, policy: Idle
     return reservation.activity.idle_since if is_known else None
 
 
-_UNITS = {
-    Signal.GPU_USE: "GPU use {:.0f}%",
-    Signal.GPU_MEMORY: "GPU memory {:.0f}%",
-    Signal.SSH: "{:.0f} SSH connections",
-    Signal.JUPYTER: "{:.0f} Jupyter connections",
-    Signal.CPU: "{:.2f} CPU cores busy",
-}
+def _tell(signals: Sequence[Signal], usage: Usage) -> Fact:
+    """The figures in this order, each with whether it is declared instead of measured."""
+    measured = [(signal, usage.signals[signal], _is_declared(signal, usage)) for signal in signals]
+    return fact("usage_signals", signals=measured)
 
 
-def _list_in_words(signals: Sequence[Signal], usage: Usage) -> str:
-    return ", ".join(_in_words(signal, usage) for signal in signals)
-
-
-def _in_words(signal: Signal, usage: Usage) -> str:
-    words = _UNITS[signal].format(usage.signals[signal])
-    is_declared = usage.is_simulated and signal in {Signal.GPU_USE, Signal.GPU_MEMORY}
-    return f"{words} (simulated)" if is_declared else words
+def _is_declared(signal: Signal, usage: Usage) -> bool:
+    return usage.is_simulated and signal in {Signal.GPU_USE, Signal.GPU_MEMORY}

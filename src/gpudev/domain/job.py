@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gpudev.texts.fact import Fact, fact
 from gpudev.texts.vocabulary import Outcome, Status
 
 MAX_OUTPUT = 32 * 1024
@@ -54,16 +55,16 @@ def find_outcome(job: Job, status: Status) -> Outcome:
     return Outcome.TIMED_OUT if status is Status.EXPIRED else Outcome.STOPPED
 
 
-def tell_end(job: Job, outcome: Outcome) -> str:
-    """How the command ended, as a sentence."""
-    code = "" if job.exit_code is None else f" (exit code {job.exit_code})"
+def tell_end(job: Job, outcome: Outcome) -> Fact:
+    """How the command ended."""
+    code = job.exit_code
     match outcome:
         case Outcome.SUCCEEDED | Outcome.FAILED:
-            return f"The command finished with exit code {job.exit_code}."
+            return fact("command_finished", code=code)
         case Outcome.STOPPED:
-            return f"The command was stopped{code}."
+            return fact("command_stopped", code=code)
         case Outcome.TIMED_OUT:
-            return f"The command was stopped because the time was over{code}."
+            return fact("command_timed_out", code=code)
 
 
 def _read_code(content: bytes | None) -> int | None:

@@ -7,12 +7,14 @@ alone, so that any process can bring them about and nobody has to remember which
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from gpudev.domain.audit import make_printable
-from gpudev.domain.extension import tell_how_to_extend
 from gpudev.domain.reservation import Reservation
+from gpudev.texts.fact import Fact, Value, fact
+from gpudev.texts.sentences import say
+from gpudev.texts.zones import zone_or_utc
 
 NOTICE_FILE = re.compile(
     r"WARN_EXPIRES_IN_[0-9]+MIN\.txt|WARN_IDLE\.txt|WARN_NODE_LEAVES\.txt|OOM_DETECTED\.txt"
@@ -23,76 +25,67 @@ NOTICE_FILE = re.compile(
 @dataclass(frozen=True, slots=True)
 class Notice:
     file_name: str
-    text: str
+    fact: Fact
+    time_zone: str = ""
+    """Of the reader; empty: UTC."""
 
     @property
-    def key(self) -> str:
-        """By which it is remembered that it was told; another text is another notice."""
-        return f"{self.file_name}: {self.text}"
+    def text(self) -> str:
+        """One line for files and terminals."""
+        return make_printable(say(self.fact, zone_or_utc(self.time_zone)))
 
 
 def list_notices(reservation: Reservation) -> tuple[Notice, ...]:
     """Those that stand on the server of an active reservation."""
+    memory, zone = reservation.memory, reservation.settings.time_zone
+    minutes = memory.warned_minutes
     found = (
-        _expiry_notice(reservation),
-        _idle_notice(reservation),
-        _drain_notice(reservation),
-        _oom_notice(reservation),
+        (f"WARN_EXPIRES_IN_{minutes}MIN.txt", _find_end(reservation)),
+        # As it was when it was warned: the figures go on changing, and nobody wants to be told each time.
+        ("WARN_IDLE.txt", memory.idle_warning if memory.idle_warned_at is not None else None),
+        ("WARN_NODE_LEAVES.txt", memory.drain_warning),
+        ("OOM_DETECTED.txt", _find_oom(reservation)),
     )
-    return tuple(replace(notice, text=make_printable(notice.text)) for notice in found if notice is not None)
+    return tuple(Notice(file_name, told, zone) for file_name, told in found if told is not None)
 
 
-def tell_of_end(reservation: Reservation, minutes: int) -> str:
-    """The words of a warning: the same on terminals, in the file, in the event and to the notifier."""
-    more = (
-        "Its node is being taken out of service, so it cannot be extended."
-        if reservation.memory.drain_warning
-        else f"For more time: {tell_how_to_extend(reservation)}"
+def tell_of_end(reservation: Reservation, minutes: int) -> Fact:
+    """A warning: the same on terminals, in the file, in the event and to the notifier."""
+    known: dict[str, Value] = {
+        "name": reservation.spec.name,
+        "reservation": reservation.id,
+        "minutes": minutes,
+        "end": reservation.state.expires_at,
+    }
+    if reservation.memory.drain_warning is not None:
+        return fact("ends_soon_with_its_node", **known)
+    return fact("ends_soon", **known)
+
+
+def tell_of_idleness(reservation: Reservation, ends_at: datetime) -> Fact:
+    """Which signals decide, until when, and what to do about it."""
+    return fact(
+        "idle_warning",
+        name=reservation.spec.name,
+        reservation=reservation.id,
+        signals=reservation.activity.signals,
+        end=ends_at,
     )
-    return (
-        f"Reservation {reservation.spec.name} ({reservation.id8}) ends in {minutes} minutes, "
-        f"at {reservation.state.expires_at:%Y-%m-%d %H:%M:%S} UTC. {more}"
-    )
 
 
-def _expiry_notice(reservation: Reservation) -> Notice | None:
+def tell_of_oom(count: int, last_at: datetime) -> Fact:
+    return fact("out_of_memory", count=count, at=last_at)
+
+
+def _find_oom(reservation: Reservation) -> Fact | None:
+    memory = reservation.memory
+    if memory.oom_count == 0 or memory.last_oom_at is None:
+        return None
+    return tell_of_oom(memory.oom_count, memory.last_oom_at)
+
+
+def _find_end(reservation: Reservation) -> Fact | None:
     minutes = reservation.memory.warned_minutes
     if minutes is None or reservation.state.expires_at is None:
         return None
-    return Notice(f"WARN_EXPIRES_IN_{minutes}MIN.txt", tell_of_end(reservation, minutes))
-
-
-def tell_of_idleness(reservation: Reservation, ends_at: datetime) -> str:
-    """Which signals decide, until when, and what to do about it."""
-    return (
-        f"Nobody uses reservation {reservation.spec.name} ({reservation.id8}): "
-        f"{reservation.activity.idle_words}. "
-        f"It ends at {ends_at:%Y-%m-%d %H:%M:%S} UTC unless it is used again. "
-        f"To keep it: gpu-dev keep {reservation.id8} 2h --reason WHY"
-    )
-
-
-def _idle_notice(reservation: Reservation) -> Notice | None:
-    """In the words of the warning: the figures go on changing, and nobody wants to be told each time."""
-    if reservation.memory.idle_warned_at is None:
-        return None
-    return Notice("WARN_IDLE.txt", reservation.memory.idle_warning)
-
-
-def _drain_notice(reservation: Reservation) -> Notice | None:
-    words = reservation.memory.drain_warning
-    return Notice("WARN_NODE_LEAVES.txt", words) if words else None
-
-
-def _oom_notice(reservation: Reservation) -> Notice | None:
-    if reservation.memory.oom_count == 0 or reservation.memory.last_oom_at is None:
-        return None
-    return Notice("OOM_DETECTED.txt", tell_of_oom(reservation))
-
-
-def tell_of_oom(reservation: Reservation) -> str:
-    times = "once" if reservation.memory.oom_count == 1 else f"{reservation.memory.oom_count} times"
-    return (
-        f"Something on this server was ended for want of memory, {times} so far, "
-        f"last at {reservation.memory.last_oom_at:%Y-%m-%d %H:%M:%S} UTC."
-    )
+    return tell_of_end(reservation, minutes)

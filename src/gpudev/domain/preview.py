@@ -20,6 +20,7 @@ from gpudev.domain.plans.waiting_reasons import WaitingReasons
 from gpudev.domain.queueing import in_order
 from gpudev.domain.reservation import Reservation, Spec
 from gpudev.domain.schedule.grid import FOREVER
+from gpudev.texts.fact import Fact
 from gpudev.texts.vocabulary import Reason
 
 _PARTS_OF_LENGTH = (0.5, 0.25, 0.125)
@@ -48,7 +49,7 @@ class Foreseen:
     start: datetime | None
     starts_now: bool
     reason: Reason | None = None
-    detail: str = ""
+    detail: Fact | None = None
     likely_start: tuple[datetime, datetime] | None = None
 
 

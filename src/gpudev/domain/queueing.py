@@ -1,4 +1,4 @@
-"""Who waits for what: order, position and the reason, in words that name the real blocker."""
+"""Who waits for what: order, position and the reason, which names the real blocker."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from datetime import datetime
 from gpudev.domain.eta import LikelyStart
 from gpudev.domain.names import NodeName, ReservationId
 from gpudev.domain.reservation import Reservation
+from gpudev.texts.fact import Fact
 from gpudev.texts.vocabulary import Reason
 
 
@@ -20,7 +21,7 @@ class QueuePlace:
     position: int
     estimated_start_at: datetime | None
     reason: Reason
-    detail: str
+    detail: Fact
     planned_nodes: tuple[NodeName, ...] = ()
     """Where room is kept for it from its start on."""
     likely: LikelyStart | None = None

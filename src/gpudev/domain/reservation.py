@@ -13,7 +13,7 @@ from gpudev.domain.disk import DiskId, VolumeId
 from gpudev.domain.lifecycle import check_move
 from gpudev.domain.names import NodeName, ReservationId, UserId, id8
 from gpudev.domain.server import Member, SshAddress
-from gpudev.texts.fact import reason_fact
+from gpudev.texts.fact import Fact, fact, reason_fact
 from gpudev.texts.sentences import say
 from gpudev.texts.vocabulary import LIVE, PLACED, TERMINAL, WAITING, EventKind, Outcome, Reason, Status
 
@@ -23,12 +23,17 @@ class Event:
     """One entry of a reservation's history: what, why and when; the store adds its number."""
 
     kind: EventKind
-    message: str
+    fact: Fact
     at: datetime
     reason: Reason | None = None
 
+    @property
+    def message(self) -> str:
+        """The words for logs and tests, with times in UTC."""
+        return say(self.fact)
 
-ANSWERS = "The dev server answers on SSH."
+
+ANSWERS = fact("server_answers")
 """The detail of an active reservation of which nothing else is to be said."""
 
 
@@ -53,7 +58,7 @@ class Spec:
     disk_id: DiskId | None = None
     """The disk that is its home; None: a home that is not kept."""
     disk_name: str = ""
-    warning: str = ""
+    warnings: tuple[Fact, ...] = ()
     """What the user should know of how the request was read."""
 
 
@@ -68,6 +73,8 @@ class Settings:
     github_user: str = ""
     """Whose keys are authorized besides those that were sent."""
     client_version: str = ""
+    time_zone: str = ""
+    """Where its owner was when asking, as an IANA name; empty: UTC. Notices have their times in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +83,8 @@ class State:
 
     status: Status = Status.PENDING
     reason: Reason | None = None
-    detail: str = ""
-    """The sentence that belongs to the status, with the names and times of this very case."""
+    detail: Fact | None = None
+    """What belongs to the status, with the names and times of this very case."""
     placed_at: datetime | None = None
     launched_at: datetime | None = None
     expires_at: datetime | None = None
@@ -125,25 +132,26 @@ class Memory:
 
     warned_minutes: int | None = None
     """The nearest warning that was sent for the present end."""
-    told_notices: tuple[str, ...] | None = None
+    told_notices: tuple[Fact, ...] | None = None
     """The notices that stand on the server; None until it was first seen to."""
-    extension_error: str = ""
+    extension_error: Fact | None = None
     """Why the last extension was refused."""
     oom_count: int = 0
     last_oom_at: datetime | None = None
-    progress: str | None = None
-    """What the cluster last said of its start, and when that was first seen."""
+    progress: Fact | None = None
+    """What the cluster last said of its start, if anything."""
     progress_at: datetime | None = None
+    """When that was first seen; None: the cluster does not show a server yet."""
     stale_since: datetime | None = None
     """Since when a waiting request that admission does not renew is driven, and when it was last."""
     driven_at: datetime | None = None
     kept_until: datetime | None = None
     """Until then it is not ended for being idle."""
     idle_warned_at: datetime | None = None
-    """When it was warned that nobody uses it, and in which words."""
-    idle_warning: str = ""
-    drain_warning: str = ""
-    """What was told of its nodes being taken out of service; empty: they stay."""
+    """When it was warned that nobody uses it, and what was told."""
+    idle_warning: Fact | None = None
+    drain_warning: Fact | None = None
+    """What was told of its nodes being taken out of service; None: they stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +161,8 @@ class Activity:
     usage_at: datetime | None = None
     idle_since: datetime | None = None
     """None: it was used then."""
-    idle_words: str = ""
-    """By which signals."""
+    signals: Fact | None = None
+    """What was measured, first the signal that decides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +237,7 @@ class Reservation:
         return bool(self.location.members) and not self.is_cleaned
 
 
-def queue(reservation: Reservation, reason: Reason, detail: str) -> Reservation:
+def queue(reservation: Reservation, reason: Reason, detail: Fact) -> Reservation:
     """Into the queue, from `pending` or back from a placement that did not hold."""
     state = replace(
         reservation.state,
@@ -250,7 +258,7 @@ def place(
         reservation.state,
         status=check_move(reservation.state.status, Status.PREPARING),
         reason=None,
-        detail=f"Starting on {', '.join(nodes)}.",
+        detail=fact("reservation_starting", nodes=nodes),
         placed_at=now,
     )
     members = tuple(Member(node) for node in nodes)
@@ -289,20 +297,20 @@ def activate(
 
 
 def end(
-    reservation: Reservation, status: Status, reason: Reason, now: datetime, detail: str = ""
+    reservation: Reservation, status: Status, reason: Reason, now: datetime, detail: Fact | None = None
 ) -> Reservation:
     """Into a terminal state. It is written before anything is taken away."""
     state = replace(
         reservation.state,
         status=check_move(reservation.state.status, status),
         reason=reason,
-        detail=detail or say(reason_fact(reason)),
+        detail=detail or reason_fact(reason),
         ended_at=now,
     )
     return replace(reservation, state=state, forecast=_without_forecast(reservation))
 
 
-def tell(reservation: Reservation, detail: str) -> Reservation:
+def tell(reservation: Reservation, detail: Fact) -> Reservation:
     """The same reservation, with something else to say about it."""
     return replace(reservation, state=replace(reservation.state, detail=detail))
 

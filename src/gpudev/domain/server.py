@@ -15,7 +15,6 @@ from gpudev.domain.catalogue import Share
 from gpudev.domain.disk import VolumeId
 from gpudev.domain.names import NodeName, ReservationId, member_name, server_name
 from gpudev.texts.fact import Fact, fact
-from gpudev.texts.sentences import say
 
 LOGIN = "dev"
 """The user one logs in as, on every backend."""
@@ -161,17 +160,17 @@ class ObservedServer:
         return any(member.phase not in _WITHOUT_ROOM for member in self.members)
 
     @property
-    def detail(self) -> str:
-        """In the words about the first member that makes the phase what it is."""
-        return self._say_first((member, member.detail) for member in self._deciding)
+    def detail(self) -> Fact | None:
+        """Of the first member that makes the phase what it is."""
+        return self._find_first((member, member.detail) for member in self._deciding)
 
     @property
-    def progress(self) -> str:
-        return self._say_first((member, member.progress) for member in self.members)
+    def progress(self) -> Fact | None:
+        return self._find_first((member, member.progress) for member in self.members)
 
     @property
-    def warning(self) -> str:
-        return self._say_first((member, member.warning) for member in self.members)
+    def warning(self) -> Fact | None:
+        return self._find_first((member, member.warning) for member in self.members)
 
     @property
     def cause(self) -> Cause | None:
@@ -193,14 +192,14 @@ class ObservedServer:
     def _deciding(self) -> tuple[ObservedMember, ...]:
         return tuple(member for member in self.members if member.phase is self.phase)
 
-    def _say_first(self, told: Iterable[tuple[ObservedMember, Fact | None]]) -> str:
+    def _find_first(self, told: Iterable[tuple[ObservedMember, Fact | None]]) -> Fact | None:
         """In a gang a member is named."""
         for member, what in told:
             if what is not None:
                 name = member_name(self.reservation_id, member.rank)
                 of_gang = fact("member_told", member=name, node=member.node, what=what)
-                return say(of_gang if self._is_gang else what)
-        return ""
+                return of_gang if self._is_gang else what
+        return None
 
     @property
     def _is_gang(self) -> bool:

@@ -10,6 +10,7 @@ from typing import Protocol
 from gpudev.domain.idle import Usage
 from gpudev.domain.names import ReservationId, UserId
 from gpudev.domain.quota import Use
+from gpudev.texts.fact import Fact
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +20,7 @@ class Sample:
     reservation_id: ReservationId
     usage: Usage
     idle_since: datetime | None
-    words: str
+    signals: Fact
 
 
 @dataclass(frozen=True, slots=True)

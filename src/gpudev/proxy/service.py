@@ -23,7 +23,6 @@ from websockets.typing import Subprotocol
 from gpudev.api.encoding import json_response
 from gpudev.api.errors import answer_of
 from gpudev.api.origin import find_address
-from gpudev.api.zones import find_zone
 from gpudev.app.application import TrustedProxies
 from gpudev.app.audit_tally import AuditTally
 from gpudev.app.connect import Connect
@@ -32,6 +31,7 @@ from gpudev.domain.errors import GpuDevError, NotFound, QuotaExceeded, StoreUnav
 from gpudev.domain.names import UserId
 from gpudev.proxy.tunnel import CHUNK, Tunnel
 from gpudev.telemetry import TUNNEL_REQUESTS, TUNNELS
+from gpudev.texts.zones import zone_or_utc
 from gpudev.wire.tunnel import ENDED, GOING_AWAY, IDLE, SUBPROTOCOL
 from gpudev.wire.versions import TIME_ZONE_HEADER
 
@@ -179,7 +179,7 @@ class SshProxy:
 
 
 def _zone_of(request: Request) -> tzinfo:
-    return find_zone(next(iter(request.headers.get_all(TIME_ZONE_HEADER)), ""))
+    return zone_or_utc(next(iter(request.headers.get_all(TIME_ZONE_HEADER)), ""))
 
 
 def _response(answer: HttpAnswer) -> Response:

@@ -20,6 +20,9 @@ class Fact:
     key: str
     data: Mapping[str, Json] = field(default_factory=dict)
 
+    def __hash__(self) -> int:  # type: ignore[explicit-override]  # `override` is in Python 3.12
+        return hash(self.key)
+
     def as_json(self) -> dict[str, Json]:
         return {"key": self.key, "data": dict(self.data)}
 
@@ -32,6 +35,12 @@ def fact(key: str, /, **data: Value) -> Fact:
 def reason_fact(reason: Reason) -> Fact:
     """The sentence and the hint that every reservation with this reason has."""
     return Fact(f"reason_{reason}")
+
+
+def join(*facts: Fact | None) -> Fact:
+    """Several facts told one after the other; those that are not there are left out."""
+    told = [one for one in facts if one is not None]
+    return told[0] if len(told) == 1 else fact("sentences", parts=told)
 
 
 def parse_fact(found: Mapping[str, Json]) -> Fact:

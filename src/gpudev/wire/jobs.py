@@ -83,6 +83,9 @@ class SubmitRequest:
     """The public keys of this GitHub user may log in, too."""
     client_version: Annotated[str, Text(200, code="bad_client_version")] | None = None
     """Version of the client; left out: the one in `X-GPU-Dev-Client`."""
+    time_zone: Annotated[str, Text(64, code="bad_time_zone")] | None = None
+    """IANA name of the zone in which notices on the server and notifications tell times, for example
+    `Europe/Berlin`. Left out: the one in `X-GPU-Dev-Time-Zone`, or UTC."""
 
 
 @message
@@ -342,7 +345,7 @@ class JobEvent:
     """What happened. `cleaned` means that nothing more will happen. `position` is not an event of the
     history: it tells of a change in the queue, and has the number of the event before."""
     message: str
-    """What happened, in words."""
+    """What happened, in words, with times in the zone of the reader."""
     at: datetime
     """When it happened."""
     elapsed_seconds: float
@@ -355,3 +358,10 @@ class JobEvent:
     """Place in the queue now, while it waits."""
     estimated_start_at: datetime | None = None
     """When it is expected to start, while it waits."""
+    likely_start: list[datetime] | None = None
+    """While it waits: from when to when it will probably start."""
+    key: str | None = None
+    """What happened, as a constant; `words` for an event of which only the words are known."""
+    data: dict[str, object] | None = None
+    """The names, numbers and times that belong to the key: times as ISO 8601 in UTC, lengths in seconds. A
+    value with a `key` and `data` of its own is such a fact itself."""

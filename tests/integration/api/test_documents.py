@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import UTC, timedelta
 from types import SimpleNamespace
 from typing import cast
 
@@ -21,6 +21,7 @@ from gpudev.domain.plans.actions import Record
 from gpudev.domain.reservation import Event, Reservation, place
 from gpudev.ports.store import ListQuery, Mark
 from gpudev.ports.users import NewKey, ShownKey, User
+from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import EventKind
 from tests.integration.api.conftest import Person
 from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
@@ -59,12 +60,14 @@ async def test_a_document_is_made_once_and_again_after_a_change(
 ) -> None:
     placed = await place_one(stores, user)
     documents = Documents(app)
-    first = await documents.of(await read_marks(stores))
-    [second] = await documents.of(await read_marks(stores))
+    first = await documents.of(await read_marks(stores), UTC)
+    [second] = await documents.of(await read_marks(stores), UTC)
     assert second is first[0]
     assert text_of([second]) == encode([job_detail(placed, app, NOON)])
-    await stores.database.execute("UPDATE reservation_records SET detail = 'Nearly there.'")
-    [third] = await documents.of(await read_marks(stores))
+    await stores.database.execute(
+        "UPDATE reservation_records SET detail = $1", fact("words", words="Nearly there.")
+    )
+    [third] = await documents.of(await read_marks(stores), UTC)
     assert b"Nearly there." in text_of([third])
 
 
@@ -74,7 +77,7 @@ async def test_a_waiting_reservation_is_told_anew_each_time(
     """How long it still waits changes by itself."""
     await submit(stores, make_reservation(user))
     documents, marks = Documents(app), await read_marks(stores)
-    [first], [second] = await documents.of(marks), await documents.of(marks)
+    [first], [second] = await documents.of(marks, UTC), await documents.of(marks, UTC)
     assert first is not second
 
 
@@ -82,12 +85,16 @@ async def test_what_was_asked_for_last_is_kept(stores: Stores, user: User, app: 
     for _ in range(3):
         await place_one(stores, user)
     documents, [one, two, three] = Documents(app, max_documents=2), await read_marks(stores)
-    [first, _] = await documents.of([one, two])
-    [third, again] = await documents.of([three, one])
+    [first, _] = await documents.of([one, two], UTC)
+    [third, again] = await documents.of([three, one], UTC)
     assert again is first
-    assert await documents.of([one, three]) == [first, third]
-    assert text_of(await documents.of([one, two, three])) == text_of(
-        [*await Documents(app).of([one]), *await Documents(app).of([two]), *await Documents(app).of([three])]
+    assert await documents.of([one, three], UTC) == [first, third]
+    assert text_of(await documents.of([one, two, three], UTC)) == text_of(
+        [
+            *await Documents(app).of([one], UTC),
+            *await Documents(app).of([two], UTC),
+            *await Documents(app).of([three], UTC),
+        ]
     )
 
 
@@ -106,7 +113,9 @@ async def place_one(stores: Stores, user: User) -> Reservation:
     asked = await submit(stores, make_reservation(user))
     after = place(asked, (NodeName("t4-0"),), NOON)
     async with stores.admissions.lock("t4") as transaction:
-        assert await transaction.record(Record(asked, after, Event(EventKind.PLACED, "Placed.", NOON)))
+        assert await transaction.record(
+            Record(asked, after, Event(EventKind.PLACED, fact("words", words="Placed."), NOON))
+        )
     return await stores.reservations.get(asked.id)
 
 

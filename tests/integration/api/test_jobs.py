@@ -12,6 +12,7 @@ import pytest
 from gpudev.domain.names import NodeName, ReservationId
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.reservation import Event, place
+from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import EventKind
 from tests.integration.api.conftest import Person
 from tests.support.api_server import ApiServer
@@ -25,7 +26,9 @@ async def _place(dsn: str, job_id: str) -> None:
         now = datetime.now(UTC)
         after = place(before, (NodeName("t4-0"),), now)
         async with stores.admissions.lock("t4") as transaction:
-            assert await transaction.record(Record(before, after, Event(EventKind.PLACED, "Placed.", now)))
+            assert await transaction.record(
+                Record(before, after, Event(EventKind.PLACED, fact("words", words="Placed."), now))
+            )
 
 
 def read_event(stream: Any) -> dict[str, Any]:
@@ -164,11 +167,61 @@ def test_events_come_as_they_happen_and_resume_where_one_left_off(
         assert stream.headers["Content-Type"].startswith("text/event-stream")
         first = read_event(stream)
         assert (first["id"], first["event"], first["data"]["kind"]) == ("1", "submitted", "submitted")
+        assert first["data"]["key"] == "reservation_requested"
+        assert (first["data"]["data"]["gpu_type"], first["data"]["data"]["gpu_count"]) == ("t4", 1)
         asyncio.run(_place(module_database, job_id))
         second = read_event(stream)
         assert (second["id"], second["data"]["status"]) == ("2", "preparing")
     with api_server.stream(path, ada.key, Last_Event_ID="1") as stream:
         assert read_event(stream)["id"] == "2"
+
+
+def test_times_are_told_in_the_zone_of_the_reader(ada: Person, module_database: str) -> None:
+    job_id = ada.submit().json["job_id"]
+    start = datetime(2030, 7, 1, 12, tzinfo=UTC)
+
+    async def tell_start() -> None:
+        async with open_test_stores(module_database) as stores:
+            change = "UPDATE reservation_records SET detail = $2 WHERE reservation_id = $1"
+            await stores.database.execute(change, job_id, fact("starts_at", start=start))
+
+    asyncio.run(tell_start())
+    told = [
+        ada.call("GET", f"/v1/jobs/{job_id}", X_GPU_Dev_Time_Zone=zone).json["current_detailed_status"]
+        for zone in ("Asia/Kolkata", "Nowhere/Land")
+    ]
+    assert told == ["It starts at 2030-07-01 17:30 IST.", "It starts at 2030-07-01 12:00 UTC."]
+
+
+@pytest.mark.parametrize(
+    "sent, zone",
+    [
+        ({"time_zone": "Asia/Kolkata"}, "Asia/Kolkata"),
+        ({"time_zone": "Asia/Kolkata", "header": "Europe/Berlin"}, "Asia/Kolkata"),
+        ({"header": "Europe/Berlin"}, "Europe/Berlin"),
+        ({"header": "Nowhere/Land"}, ""),
+        ({}, ""),
+    ],
+)
+def test_a_reservation_keeps_the_zone_of_who_asked(
+    ada: Person, module_database: str, sent: dict[str, str], zone: str
+) -> None:
+    headers = {"X_GPU_Dev_Time_Zone": sent["header"]} if "header" in sent else {}
+    asked = {"gpu_type": "t4", "gpu_count": 1, "duration_hours": 1, "ssh_public_keys": [PUBLIC_KEY]}
+    named = {"time_zone": sent["time_zone"]} if "time_zone" in sent else {}
+    body = {**asked, **named, "disk_name": "none"}
+    job_id = ada.call("POST", "/v1/jobs/submit", body, **headers).json["job_id"]
+
+    async def read_zone() -> str:
+        async with open_test_stores(module_database) as stores:
+            return (await stores.reservations.get(ReservationId(job_id))).settings.time_zone
+
+    assert asyncio.run(read_zone()) == zone
+
+
+def test_a_zone_that_is_not_known_is_refused(ada: Person) -> None:
+    answer = ada.submit(time_zone="Nowhere/Land")
+    assert (answer.status, answer.json["code"]) == (400, "bad_time_zone")
 
 
 def test_the_history_ends_where_the_present_begins_if_one_does_not_follow(

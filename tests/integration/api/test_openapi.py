@@ -51,6 +51,13 @@ def test_a_field_with_a_closed_list_of_words_names_them_all(
     assert document["components"]["schemas"][schema]["properties"][field]["enum"] == [*map(str, words)]
 
 
+def test_what_a_stream_consists_of_is_described_as_a_stream(document: Document) -> None:
+    answer = document["paths"]["/v1/jobs/{job_id}/events"]["get"]["responses"]["200"]
+    assert set(answer["content"]) == {"text/event-stream"}
+    data = answer["content"]["text/event-stream"]["schema"]["properties"]["data"]
+    assert data["contentSchema"]["$ref"].endswith("/JobEvent")
+
+
 def test_every_parameter_is_described(document: Document) -> None:
     bare = [
         f"{route} {parameter['name']}"

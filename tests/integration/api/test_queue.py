@@ -9,6 +9,7 @@ from gpudev.domain.names import ReservationId
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.queueing import QueuePlace
 from gpudev.domain.reservation import Event, queue
+from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import EventKind, Reason
 from tests.integration.api.conftest import Person
 from tests.support.reservations import open_test_stores
@@ -19,7 +20,10 @@ async def _give_place(dsn: str, job_id: str, position: int, start: datetime) -> 
     async with open_test_stores(dsn) as stores, stores.admissions.lock("t4") as transaction:
         before = await stores.reservations.get(ReservationId(job_id))
         now = datetime.now(UTC)
-        reason, detail = Reason.WAITING_FOR_CAPACITY, "Reservation 7f3a91c2 is in the way."
+        reason, detail = (
+            Reason.WAITING_FOR_CAPACITY,
+            fact("words", words="Reservation 7f3a91c2 is in the way."),
+        )
         after = queue(before, reason, detail)
         assert await transaction.record(Record(before, after, Event(EventKind.QUEUED, detail, now, reason)))
         await transaction.set_queue_places([QueuePlace(before.id, position, start, reason, detail)], now)

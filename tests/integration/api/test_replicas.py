@@ -15,6 +15,7 @@ import pytest
 from gpudev.domain.names import NodeName, ReservationId
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.reservation import Event, Reservation, clean, end, place, queue
+from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import EventKind, Reason, Status
 from tests.integration.api.conftest import Person
 from tests.integration.api.test_jobs import read_event
@@ -34,7 +35,9 @@ def requeue(reservation: Reservation) -> tuple[Reservation, EventKind]:
     """There and back: a history can be made as long as one likes."""
     now = datetime.now(UTC)
     if reservation.state.status is Status.PREPARING:
-        return queue(reservation, Reason.PLACEMENT_LOST, "Back in the queue."), EventKind.REQUEUED
+        return queue(
+            reservation, Reason.PLACEMENT_LOST, fact("words", words="Back in the queue.")
+        ), EventKind.REQUEUED
     return place(reservation, (NodeName("t4-0"),), now), EventKind.PLACED
 
 
@@ -53,7 +56,9 @@ async def make_events(dsn: str, job_id: str, *moves: Any) -> None:
         for move in moves:
             before = await stores.reservations.get(ReservationId(job_id))
             after, kind = move(before)
-            event = Event(kind, f"It is {kind} now.", datetime.now(UTC), after.state.reason)
+            event = Event(
+                kind, fact("words", words=f"It is {kind} now."), datetime.now(UTC), after.state.reason
+            )
             async with stores.admissions.lock("t4") as transaction:
                 assert await transaction.record(Record(before, after, event))
 

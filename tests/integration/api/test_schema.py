@@ -28,6 +28,7 @@ from schemathesis.specs.openapi.checks import (
 from gpudev.domain.names import ReservationId
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.reservation import Event, clean, end
+from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import EventKind, Reason, Status
 from tests.integration.api.conftest import Person, add_key, offer_types
 from tests.support.api_server import TIMEOUT_SECONDS, ApiServer, running_api
@@ -137,9 +138,9 @@ async def _clean_up(dsn: str, job_id: str) -> None:
         before = claim.reservation
         after = end(before, Status.CANCELLED, Reason.CANCELLED_BY_USER, now)
         ended = await stores.reservations.record(
-            claim, Record(before, after, Event(EventKind.CANCELLED, "Cancelled.", now))
+            claim, Record(before, after, Event(EventKind.CANCELLED, fact("words", words="Cancelled."), now))
         )
-        event = Event(EventKind.CLEANED, "Cleaned.", now)
+        event = Event(EventKind.CLEANED, fact("words", words="Cleaned."), now)
         await stores.reservations.record(
             replace(claim, reservation=ended), Record(ended, clean(ended, now), event)
         )

@@ -75,7 +75,7 @@ def test_fields_that_ask_for_nothing_are_taken(ada: Person) -> None:
 def test_every_field_is_either_taken_or_refused() -> None:
     taken = {"gpu_type", "gpu_count", "duration_hours", "name", "env_vars", "no_persistent_disk"}
     taken |= {"ssh_public_keys", "github_user", "client_version", "distributed", "start_at"}
-    taken |= {"disk_name", "disk_size_gb", "node_labels"}
+    taken |= {"disk_name", "disk_size_gb", "node_labels", "time_zone"}
     assert {*NOT_YET, *taken} == set(SubmitRequest.__dataclass_fields__)
 
 

@@ -28,6 +28,7 @@ from tests.support.engines import make_reservation_engine
 from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
 from tests.support.simulated_cluster import SimulatedCluster
 from tests.support.simulation import MovableClock
+from tests.support.words import words_of
 
 pytestmark = pytest.mark.anyio
 
@@ -97,7 +98,7 @@ async def test_one_runs_on_is_told_and_one_that_waits_goes_elsewhere(database: s
 
         drained, message = await world.drains.drain(GRACE, node, "new fans.")
         assert [holder.id for holder in drained.holders] == [short.id]
-        assert message == (
+        assert words_of(message) == (
             f"Node {node} is being drained: nothing new is placed there. "
             "1 reservation is still there, until 2026-03-01 14:00 UTC at the latest; its owner is told."
         )
@@ -110,7 +111,7 @@ async def test_one_runs_on_is_told_and_one_that_waits_goes_elsewhere(database: s
         assert replanned.forecast.planned_nodes == (other,)
         why = (await world.find_event(waiting, EventKind.REPLANNED)).event.message
         assert why.endswith(f"{node} is out of service.")
-        assert (await world.get(long)).memory.drain_warning == ""
+        assert (await world.get(long)).memory.drain_warning is None
 
         with pytest.raises(Conflict, match="is being taken out of service: new fans"):
             await world.extend(GRACE, await world.get(short), ExtensionRequest(1))
@@ -130,6 +131,21 @@ async def test_who_wants_to_hear_of_warnings_is_notified_of_both(database: str) 
         due = [delivery.notification for delivery in await stores.notifications.read(10, HOUR)]
     assert [told.event for told in due if wants(target, told.event)] == ["node_leaves", "node_stays"]
     assert due[0].message.startswith("Node t4-0 is being taken out of service: new fans. ")
+    assert "14:00:00 UTC" in due[0].message
+
+
+async def test_who_is_notified_reads_times_where_they_were_when_asking(database: str) -> None:
+    async with open_test_stores(database) as stores:
+        world = World(stores, "t4-0")
+        one = await world.ask(2)
+        await stores.database.execute("UPDATE reservation_settings SET time_zone = 'Asia/Kolkata'")
+        await world.work()
+        target = Target(one.spec.user_id, TargetKind.WEBHOOK, "https://x.test", frozenset({Topic.WARNINGS}))
+        await stores.notifications.set_target(target)
+        await world.drains.drain(GRACE, "t4-0", "new fans")
+        await world.work()
+        [due] = await stores.notifications.read(10, HOUR)
+    assert "runs on until 2026-03-01 19:30:00 IST and cannot be extended" in due.notification.message
 
 
 async def test_a_node_becomes_empty_is_logged_as_drained_and_can_come_back(database: str) -> None:
@@ -154,7 +170,7 @@ async def test_a_node_becomes_empty_is_logged_as_drained_and_can_come_back(datab
         assert (await world.get(waiting)).state.status is Status.QUEUED
 
         _, message = await world.drains.undrain(GRACE, "t4-0")
-        assert message == "Node t4-0 is in service again."
+        assert words_of(message) == "Node t4-0 is in service again."
         await world.work()
         assert (await world.get(waiting)).state.status is Status.ACTIVE
 
@@ -185,7 +201,7 @@ async def test_an_extension_that_was_accepted_just_before_is_refused_with_the_re
         await world.drains.drain(GRACE, "t4-0", "")
         await world.work()
         outcome = await stores.operations.get(accepted.operation_id, None)
-        assert outcome.error.startswith("Node t4-0 is being taken out of service.")
+        assert words_of(outcome.error).startswith("Node t4-0 is being taken out of service.")
         assert (await world.get(one)).state.expires_at == NOON + 2 * HOUR
 
 
@@ -213,4 +229,4 @@ async def test_an_unknown_node_is_answered_with_those_there_are(database: str) -
         with pytest.raises(NotFound):
             await world.drains.undrain(GRACE, "t4-9")
         _, message = await world.drains.undrain(GRACE, "t4-0")
-        assert message == "Node t4-0 was not drained."
+        assert words_of(message) == "Node t4-0 was not drained."

@@ -45,8 +45,8 @@ SELECT 'reservation', reservation_id, now() + $1::interval FROM reservations
 ON CONFLICT (kind, key) DO NOTHING
 """
 _EVENTS = """
-INSERT INTO reservation_events (reservation_id, number, kind, message, at, elapsed)
-SELECT reservation_id, 1, 'submitted', '', created_at, interval '0' FROM reservations
+INSERT INTO reservation_events (reservation_id, number, kind, fact, at, elapsed)
+SELECT reservation_id, 1, 'submitted', '{"key": "server_answers"}', created_at, interval '0' FROM reservations
 """
 
 

@@ -23,6 +23,7 @@ from tests.support.engines import make_reservation_engine
 from tests.support.reservations import NOON, open_test_stores
 from tests.support.simulated_cluster import SimulatedCluster
 from tests.support.simulation import MovableClock
+from tests.support.words import words_of
 
 pytestmark = pytest.mark.anyio
 
@@ -72,7 +73,7 @@ async def test_a_server_that_nobody_uses_is_warned_and_ended_and_its_use_is_kept
         assert [notice.file_name for notice in world.cluster.homes[one.id]] == ["WARN_IDLE.txt"]
         ended = await world.pass_time(one, 10, QUIET)
         assert (ended.state.status, ended.state.reason) == (Status.EXPIRED, Reason.WENT_IDLE)
-        assert "GPU use 0%" in ended.state.detail
+        assert "GPU use 0%" in words_of(ended.state.detail)
         points = await stores.usages.list_points(one.id, 2)
         assert [point.gpu_use and round(point.gpu_use) for point in points] == [90, pytest.approx(16, abs=4)]
         assert points[0].idle_share == 0

@@ -29,6 +29,7 @@ from gpudev.texts.vocabulary import EventKind, OperationKind, OperationStatus, R
 from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
 from tests.support.simulated_cluster import SimulatedCluster
 from tests.support.simulation import Happening, Simulation
+from tests.support.words import words_of
 
 pytestmark = pytest.mark.anyio
 
@@ -257,7 +258,7 @@ async def check_extensions(story: Story, row: Reservation, kinds: Counter[EventK
             granted += length
         else:
             refused += 1
-            assert re.search("has ended|at most|longest length", stored.error)
+            assert re.search("has ended|at most|longest length", words_of(stored.error))
     if row.state.launched_at is not None:
         assert row.state.expires_at == row.state.launched_at + row.spec.duration + granted
     assert kinds[EventKind.EXTENDED] + refused == len(story.extensions) or kinds[EventKind.EXTENSION_REFUSED]

@@ -15,6 +15,7 @@ from gpudev.texts.vocabulary import DiskEventKind, DiskState, OperationStatus, R
 from tests.support.disk_world import DiskWorld, Ec2Storage, MovableClock, make_caller
 from tests.support.ec2 import Ec2, on_calls
 from tests.support.reservations import NOON, open_test_stores
+from tests.support.words import words_of
 
 pytestmark = pytest.mark.anyio
 
@@ -109,7 +110,7 @@ async def test_without_permission_a_reservation_fails_with_the_reason_and_no_emp
     await world.drive()
     failed = await world.stores.reservations.get(reservation.id)
     assert (failed.state.status, failed.state.reason) == (Status.FAILED, Reason.DISK_FAILED)
-    assert "UnauthorizedOperation" in failed.state.detail
+    assert "UnauthorizedOperation" in words_of(failed.state.detail)
     assert not world.cluster.servers
     assert reservation.spec.disk_id is not None
     disk = await world.stores.disks.get(reservation.spec.disk_id)
@@ -171,7 +172,7 @@ async def test_a_volume_that_is_gone_fails_the_reservation_and_is_not_made_anew(
     await world.drive()
     failed = await world.stores.reservations.get(again.id)
     assert (failed.state.status, failed.state.reason) == (Status.FAILED, Reason.DISK_FAILED)
-    assert "is gone" in failed.state.detail
+    assert "is gone" in words_of(failed.state.detail)
     assert not world.cluster.servers
     await after(world, 2)
     await world.own.clone(world.caller, "work", "rescued")

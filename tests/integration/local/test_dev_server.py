@@ -22,6 +22,7 @@ from gpudev.adapters.local.processes.descriptors import read_some
 from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.domain.notices import Notice
 from gpudev.domain.server import ServerSpec
+from gpudev.texts.fact import fact
 from tests.support.local_cluster import (
     PATIENCE_SECONDS,
     Key,
@@ -208,7 +209,7 @@ async def test_a_notice_is_shown_on_every_terminal(world: World) -> None:
     sessions = [await world.client.start_shell() for _ in range(2)]
     for session in sessions:
         await hear(session, world.prompt)
-    notice = Notice("WARN_EXPIRES_IN_30MIN.txt", "30 minutes are left.")
+    notice = Notice("WARN_EXPIRES_IN_30MIN.txt", fact("words", words="30 minutes are left."))
     uid = world.cluster.snapshot().servers[world.spec.reservation_id].uid
     await world.cluster.tell(world.spec.reservation_id, uid, (notice,))
     for session in sessions:

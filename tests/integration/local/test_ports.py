@@ -27,6 +27,7 @@ from tests.support.local_cluster import (
     wait_ready,
 )
 from tests.support.port_taker import PROGRAM, PYTHON_FOLDER, find_free_range, take_ports_command
+from tests.support.words import words_of
 
 SLOTS = 8
 """Of the fleet `test`: so many ports are held."""
@@ -94,12 +95,12 @@ async def test_a_server_without_a_port_says_so_and_starts_when_one_is_free(
         spec = make_spec(key)
         await cluster.create_server(spec)
         server = cluster.snapshot().servers[spec.reservation_id]
-        assert f"all ports from {ports.start} to {ports.start}" in server.progress
+        assert f"all ports from {ports.start} to {ports.start}" in words_of(server.progress)
         assert server.address is None
         assert await cluster.find_server(spec.reservation_id) == server
         await cluster.delete_server(first.reservation_id, first.uid)
         started = await wait_ready(cluster, spec.reservation_id)
-        assert (started.uid, started.progress) == (server.uid, "")
+        assert (started.uid, words_of(started.progress)) == (server.uid, "")
         assert (await SshClient(started, key, tmp_path).run("exit 4")).code == 4
 
 

@@ -39,6 +39,7 @@ from tests.support.local_cluster import (
     wait_ready,
     wait_until,
 )
+from tests.support.words import words_of
 
 pytestmark = pytest.mark.anyio
 
@@ -123,7 +124,7 @@ async def test_what_can_not_start_fails_with_its_own_words(cluster: LocalCluster
 
     server = await wait_until(cluster, has_failed, spec.reservation_id)
     assert server is not None
-    assert "FileExistsError" in server.detail
+    assert "FileExistsError" in words_of(server.detail)
     await cluster.delete_server(spec.reservation_id, server.uid)
     assert await cluster.find_server(spec.reservation_id) is None
 
@@ -189,7 +190,7 @@ async def open_cluster_beside(
             cluster = await stack.enter_async_context(open_cluster(state_dir, isolation))
             (reservation_id,) = cluster.snapshot().servers
             await wait_until(
-                cluster, lambda seen: seen is not None and "in use" in seen.detail, reservation_id
+                cluster, lambda seen: seen is not None and "in use" in words_of(seen.detail), reservation_id
             )
         yield cluster
 

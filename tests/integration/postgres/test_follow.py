@@ -13,6 +13,7 @@ from gpudev.domain.names import NodeName
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.reservation import Event, Reservation, clean, end, place
 from gpudev.ports.store import Claim
+from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import EventKind, Reason, Status
 from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
 
@@ -33,16 +34,18 @@ async def asked(stores: Stores) -> Reservation:
 async def place_it(stores: Stores, reservation: Reservation) -> None:
     after = place(reservation, (NodeName("t4-0"),), NOON)
     async with stores.admissions.lock("t4") as transaction:
-        await transaction.record(Record(reservation, after, Event(EventKind.PLACED, "Placed.", NOON)))
+        await transaction.record(
+            Record(reservation, after, Event(EventKind.PLACED, fact("words", words="Placed."), NOON))
+        )
 
 
 async def end_it(stores: Stores, reservation: Reservation) -> None:
     claim = await stores.reservations.claim(reservation.id, NOON - NOON)
     assert isinstance(claim, Claim)
     ended = end(claim.reservation, Status.CANCELLED, Reason.CANCELLED_BY_USER, NOON)
-    event = Event(EventKind.CANCELLED, "Cancelled.", NOON)
+    event = Event(EventKind.CANCELLED, fact("words", words="Cancelled."), NOON)
     after = await stores.reservations.record(claim, Record(claim.reservation, ended, event))
-    gone = Event(EventKind.CLEANED, "Clean.", NOON)
+    gone = Event(EventKind.CLEANED, fact("words", words="Clean."), NOON)
     await stores.reservations.record(claim, Record(after, clean(after, NOON), gone))
 
 

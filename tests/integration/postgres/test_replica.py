@@ -29,6 +29,7 @@ from gpudev.domain.plans.actions import Record
 from gpudev.domain.reservation import Event, Reservation, end
 from gpudev.ports.store import ListQuery, Page
 from gpudev.settings import Settings
+from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import TERMINAL, EventKind, Reason, Status
 from tests.support.replica import catch_up, primary_and_replica
 from tests.support.reservations import NOON, make_reservation, submit
@@ -94,7 +95,7 @@ async def _end(stores: Stores, reservation: Reservation) -> Reservation:
     after = end(reservation, Status.CANCELLED, Reason.CANCELLED_BY_USER, later)
     claim = await stores.reservations.claim(reservation.id, timedelta(minutes=1))
     assert claim is not None
-    event = Event(EventKind.CANCELLED, "Cancelled.", later)
+    event = Event(EventKind.CANCELLED, fact("words", words="Cancelled."), later)
     return await stores.reservations.record(claim, Record(reservation, after, event))
 
 

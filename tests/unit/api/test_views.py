@@ -16,6 +16,7 @@ from gpudev.domain.names import NodeName, UserId
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import Member, SshAddress
 from gpudev.ports.users import User
+from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import Outcome, Reason, Status
 from gpudev.wire.jobs import JobDetail, JobNode
 from tests.support.parts import change
@@ -69,7 +70,7 @@ STATES: dict[Status, dict[str, Any]] = {
         "ended_at": LATER,
         "client_version": "1.0",
         "github_user": "ada",
-        "warning": "Look out.",
+        "warnings": (fact("words", words="Look out."),),
     },
 }
 

@@ -89,18 +89,21 @@ def test_without_waiting_the_id_is_printed(gpu_dev: GpuDev, api: FakeApi) -> Non
 
 def test_the_queue_is_told_with_position_start_and_reason(gpu_dev: GpuDev, api: FakeApi) -> None:
     plan_reservation(api, "active")
-    queued, moved = an_event(1, "queued", "queued", "No room."), an_event(1, "position", "queued")
+    queued = an_event(1, "queued", "queued", "No room.")
+    start = QUEUED.estimated_start_at
+    moved = an_event(
+        1, "position", "queued", "The next is yours.", queue_position=1, estimated_start_at=start
+    )
     active = an_event(2, "active", "active")
     api.on("GET", EVENTS, Reply(stream=as_sse(queued, moved, active)))
-    first, later = codec.encode(QUEUED), codec.encode(replace(QUEUED, queue_position=1))
-    api.on(
-        "GET", f"/v1/jobs/{JOB_ID}", Reply(body=first), Reply(body=later), Reply(body=codec.encode(ACTIVE))
-    )
+    told = Reply(body=codec.encode(QUEUED)), Reply(body=codec.encode(ACTIVE))
+    api.on("GET", f"/v1/jobs/{JOB_ID}", *told)
     err = gpu_dev(*RESERVE).err
     assert "In the queue: position 2, starts by " in err
     assert "In the queue: position 1, starts by " in err
     assert QUEUED.current_detailed_status is not None
     assert QUEUED.current_detailed_status in err
+    assert "The next is yours." in err
 
 
 def test_a_reservation_that_fails_is_an_error(gpu_dev: GpuDev, api: FakeApi) -> None:

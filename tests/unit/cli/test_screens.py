@@ -172,7 +172,8 @@ def test_progress_while_it_waits_and_starts(api: FakeApi, hold: threading.Event,
     steps = [threading.Event() for _ in range(2)]
     queued = an_event(1, "queued", "queued", "No room.")
     placed = an_event(2, "placed", "preparing", "Placed on h100-0.")
-    fetching = an_event(3, "progress", "preparing", "Fetching the image: pytorch.")
+    told = {"key": "image_fetching", "data": {"image": "pytorch"}}
+    fetching = an_event(3, "progress", "preparing", "Fetching the image: pytorch.", **told)
     active = an_event(4, "active", "active", "The dev server answers on SSH.")
     api.on(
         "GET",
@@ -201,7 +202,7 @@ def test_progress_while_it_waits_and_starts(api: FakeApi, hold: threading.Event,
         assert terminal.wait_for_end() == 0
         album.keep("it is active")
     album.check("progress")
-    assert '"h100/Fetching the image": [1.0]' in times.read_text()
+    assert '"h100/image_fetching": [1.0]' in times.read_text()
 
 
 @pytest.mark.parametrize(

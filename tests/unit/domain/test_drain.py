@@ -27,6 +27,7 @@ from gpudev.domain.reservation import Reservation, clean
 from gpudev.domain.server import Member
 from tests.support.domain_values import NOW, make_reservation
 from tests.support.parts import change
+from tests.support.words import words_of
 
 NODES = tuple(Node(NodeName(f"t4-{number}"), "t4", 4, 4) for number in range(2))
 DRAIN = Drain(NodeName("t4-0"), "t4", "new fans")
@@ -82,23 +83,25 @@ class TestEmpty:
 
 class TestWords:
     def test_the_owner_reads_which_node_why_until_when_and_what_to_do(self) -> None:
-        words = tell_of_drain(on("t4-0"), (DRAIN,))
+        words = words_of(tell_of_drain(on("t4-0"), (DRAIN,)))
         assert words.startswith("Node t4-0 is being taken out of service: new fans. Reservation ")
         assert f"runs on until {NOW + timedelta(hours=2):%Y-%m-%d %H:%M:%S} UTC" in words
         assert "cannot be extended. Save your work before" in words
 
     def test_nothing_is_said_of_other_nodes(self) -> None:
-        assert tell_of_drain(on("t4-1"), (DRAIN,)) == ""
-        assert tell_of_drain(on("t4-0"), ()) == ""
+        assert tell_of_drain(on("t4-1"), (DRAIN,)) is None
+        assert tell_of_drain(on("t4-0"), ()) is None
 
     def test_several_nodes_of_one_reservation_are_told_in_one_sentence(self) -> None:
         drains = (replace(DRAIN, node=NodeName("t4-1")), DRAIN)
-        words = tell_of_drain(on("t4-0", "t4-1"), drains)
+        words = words_of(tell_of_drain(on("t4-0", "t4-1"), drains))
         assert words.startswith("Nodes t4-0, t4-1 are being taken out of service: new fans. ")
-        assert tell_of_stay(on("t4-0", "t4-1")).startswith("Nodes t4-0, t4-1 stay in service after all. ")
+        assert words_of(tell_of_stay(on("t4-0", "t4-1"))).startswith(
+            "Nodes t4-0, t4-1 stay in service after all. "
+        )
 
     def test_a_reason_may_be_left_out(self) -> None:
-        words = tell_of_drain(on("t4-0"), (Drain(NodeName("t4-0"), "t4"),))
+        words = words_of(tell_of_drain(on("t4-0"), (Drain(NodeName("t4-0"), "t4"),)))
         assert words.startswith("Node t4-0 is being taken out of service. ")
 
     def test_it_stands_on_the_server_and_is_taken_away_again(self) -> None:
@@ -113,8 +116,8 @@ class TestWords:
         assert notice.text == "Why: ?[2J???"
 
     def test_a_warning_of_the_end_does_not_offer_what_would_be_refused(self) -> None:
-        assert "gpu-dev edit" in tell_of_end(on("t4-0"), 30)
-        leaving = tell_of_end(change(on("t4-0"), drain_warning="Node t4-0 leaves."), 30)
+        assert "gpu-dev edit" in words_of(tell_of_end(on("t4-0"), 30))
+        leaving = words_of(tell_of_end(change(on("t4-0"), drain_warning="Node t4-0 leaves."), 30))
         assert "--extend" not in leaving
         assert "cannot be extended" in leaving
 

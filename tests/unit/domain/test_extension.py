@@ -8,7 +8,8 @@ from datetime import timedelta
 import pytest
 
 from gpudev.domain.errors import Conflict, Invalid
-from gpudev.domain.extension import extend, extension_of, find_allowance, in_words
+from gpudev.domain.extension import extend, extension_of, find_allowance
+from gpudev.texts.template import format_duration
 from gpudev.texts.vocabulary import Status
 from tests.support.domain_values import HOUR, MINUTE, NOW, POLICY, make_reservation
 from tests.support.parts import change
@@ -69,4 +70,4 @@ def test_hours_become_a_length() -> None:
     ],
 )
 def test_lengths_are_said_in_hours_and_minutes(length: timedelta, words: str) -> None:
-    assert in_words(length) == words
+    assert format_duration(length) == words

@@ -13,6 +13,7 @@ from gpudev.domain.plans.idle import is_given_up, plan_idleness
 from gpudev.texts.vocabulary import EventKind, Status
 from tests.support.domain_values import HOUR, MINUTE, NOW, make_reservation
 from tests.support.parts import change
+from tests.support.words import words_of
 
 POLICY = IdlePolicy(after=HOUR)
 QUIET = {Signal.GPU_USE: 0.0, Signal.GPU_MEMORY: 1.0, Signal.SSH: 0.0, Signal.CPU: 0.1}
@@ -26,7 +27,7 @@ def look(*, absent: frozenset[Signal] = NO_JUPYTER, **signals: float) -> Usage:
 def test_server_is_idle_when_every_signal_says_so() -> None:
     verdict = judge(look(), POLICY)
     assert verdict.is_idle
-    assert verdict.words == "GPU use 0%, GPU memory 1%, 0 SSH connections, 0.10 CPU cores busy"
+    assert words_of(verdict.signals) == "GPU use 0%, GPU memory 1%, 0 SSH connections, 0.10 CPU cores busy"
 
 
 @pytest.mark.parametrize(
@@ -35,7 +36,7 @@ def test_server_is_idle_when_every_signal_says_so() -> None:
 def test_one_signal_is_enough_to_be_busy_and_is_named(signal: str, value: float) -> None:
     verdict = judge(look(absent=frozenset(), **{"jupyter": 0, signal: value}), POLICY)
     assert not verdict.is_idle
-    assert f"{value:g}" in verdict.words
+    assert f"{value:g}" in words_of(verdict.signals)
 
 
 @pytest.mark.parametrize("signal", Signal, ids=str)
@@ -46,7 +47,7 @@ def test_signal_that_is_not_known_is_busy_and_one_that_cannot_exist_has_no_say(s
 
 
 def test_declared_figures_are_called_simulated() -> None:
-    words = judge(replace(look(), is_simulated=True), POLICY).words
+    words = words_of(judge(replace(look(), is_simulated=True), POLICY).signals)
     assert "GPU use 0% (simulated)" in words
     assert "0 SSH connections," in words
 
@@ -62,7 +63,7 @@ IDLE = make_reservation(
     status=Status.ACTIVE,
     usage_at=NOW,
     idle_since=NOW - HOUR,
-    idle_words="GPU use 0%",
+    signals="GPU use 0%",
     expires_at=NOW + 9 * HOUR,
 )
 
@@ -94,7 +95,7 @@ def test_idle_server_is_warned_with_the_signals_and_a_countdown_and_then_given_u
 @pytest.mark.parametrize(
     "changes, why",
     [
-        ({"idle_since": None, "idle_words": "GPU use 97%"}, "used again: GPU use 97%"),
+        ({"idle_since": None, "signals": "GPU use 97%"}, "used again: GPU use 97%"),
         ({"idle_since": NOW - MINUTE}, "it was used until"),
         ({"kept_until": NOW + HOUR}, "it is kept until"),
         ({"usage_at": NOW - HOUR}, "how it is used is not known"),
@@ -109,7 +110,7 @@ def test_warning_is_taken_back_with_the_reason_and_nobody_is_ended(
     assert isinstance(record, Record)
     assert record.event.kind is EventKind.IDLE_OVER
     assert why in record.event.message
-    assert (record.after.memory.idle_warned_at, record.after.memory.idle_warning) == (None, "")
+    assert (record.after.memory.idle_warned_at, words_of(record.after.memory.idle_warning)) == (None, "")
 
 
 def test_kept_server_is_warned_when_the_time_is_over_and_it_is_still_idle() -> None:

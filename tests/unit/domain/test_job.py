@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from gpudev.adapters.kubernetes.job import read_job_report
 from gpudev.domain.job import MAX_OUTPUT, Job, find_outcome, read_job, tell_end
 from gpudev.texts.vocabulary import Outcome, Status
+from tests.support.words import words_of
 
 
 @pytest.mark.parametrize(
@@ -43,7 +44,7 @@ def test_only_an_exit_code_is_one(code: bytes | None, expected: int | None) -> N
 )
 def test_the_outcome_follows_from_the_end(job: Job, status: Status, outcome: Outcome, words: str) -> None:
     assert find_outcome(job, status) is outcome
-    assert tell_end(job, outcome).endswith(words)
+    assert words_of(tell_end(job, outcome)).endswith(words)
 
 
 @given(

@@ -20,6 +20,7 @@ from gpudev.domain.schedule.grid import Grid
 from gpudev.texts.vocabulary import Reason, Status
 from tests.support.domain_values import HOUR, MINUTE, NOW, OCTO, POLICY, QUAD, make_reservation
 from tests.support.parts import change
+from tests.support.words import words_of
 
 WISH = Wish(QUAD.name, 4, HOUR)
 HABITS = Habits({(4, 1, ANY_LENGTH): WaitRatios(0.5, 0.75, 1.0)})
@@ -46,7 +47,7 @@ def test_what_does_not_is_promised_a_time_with_a_window_and_a_reason() -> None:
         False,
         Reason.WAITING_FOR_CAPACITY,
     )
-    assert seen.detail.endswith("when 00000009 ends.")
+    assert words_of(seen.detail).endswith("when 00000009 ends.")
     assert seen.likely_start == (NOW + 32.5 * MINUTE, NOW + 65 * MINUTE)
 
 

@@ -8,6 +8,7 @@ from itertools import permutations
 import pytest
 
 from gpudev.domain.queueing import QueuePlace, has_moved, in_order
+from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import Reason, Status
 from tests.support.domain_values import HOUR, MINUTE, NOW, make_id, make_reservation
 
@@ -36,7 +37,7 @@ STORED = make_reservation(
     reason=Reason.WAITING_IN_LINE,
     detail="words",
 )
-PLACE = QueuePlace(make_id(1), 2, NOW + HOUR, Reason.WAITING_IN_LINE, "words")
+PLACE = QueuePlace(make_id(1), 2, NOW + HOUR, Reason.WAITING_IN_LINE, fact("words", words="words"))
 
 
 def test_place_that_is_stored_already_has_not_moved() -> None:
@@ -50,7 +51,7 @@ def test_place_that_is_stored_already_has_not_moved() -> None:
         pytest.param(replace(PLACE, estimated_start_at=NOW + HOUR + MINUTE), id="time"),
         pytest.param(replace(PLACE, estimated_start_at=None), id="no time"),
         pytest.param(replace(PLACE, reason=Reason.WAITING_FOR_CAPACITY), id="reason"),
-        pytest.param(replace(PLACE, detail="other words"), id="words"),
+        pytest.param(replace(PLACE, detail=fact("words", words="other words")), id="words"),
     ],
 )
 def test_place_that_differs_in_anything_has_moved(place: QueuePlace) -> None:

@@ -11,13 +11,15 @@ from gpudev.domain.lifecycle import is_legal
 from gpudev.domain.names import NodeName
 from gpudev.domain.reservation import Reservation, activate, clean, end, place, queue
 from gpudev.domain.server import Member
+from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import PLACED, TERMINAL, Reason, Status
 from tests.support.domain_values import ADDRESS, HOST_KEYS, HOUR, NOW, make_reservation
+from tests.support.words import words_of
 
 MEMBERS = (Member(NodeName("a"), ADDRESS, HOST_KEYS),)
 
 MOVES: dict[Status, Callable[[Reservation], Reservation]] = {
-    Status.QUEUED: lambda before: queue(before, Reason.PLACEMENT_LOST, "words"),
+    Status.QUEUED: lambda before: queue(before, Reason.PLACEMENT_LOST, fact("words", words="words")),
     Status.PREPARING: lambda before: place(before, (NodeName("b"),), NOW),
     Status.ACTIVE: lambda before: activate(before, MEMBERS, NOW),
     Status.EXPIRED: lambda before: end(before, Status.EXPIRED, Reason.TIME_IS_UP, NOW),
@@ -44,7 +46,7 @@ def test_placing_gives_a_node_and_takes_the_request_out_of_the_line() -> None:
     waiting = make_reservation(status=Status.QUEUED, queue_position=1, estimated_start_at=NOW)
     placed = place(waiting, (NodeName("b"), NodeName("c")), NOW)
     assert (placed.node, placed.state.placed_at, placed.state.reason) == ("b", NOW, None)
-    assert (placed.nodes, placed.state.detail) == (("b", "c"), "Starting on b, c.")
+    assert (placed.nodes, words_of(placed.state.detail)) == (("b", "c"), "Starting on b, c.")
     assert (placed.forecast.queue_position, placed.forecast.estimated_start_at) == (None, None)
 
 
@@ -56,7 +58,7 @@ def test_clock_of_a_reservation_starts_when_its_server_answers() -> None:
 
 def test_going_back_to_the_queue_gives_the_node_back_and_keeps_the_place() -> None:
     preparing = make_reservation(status=Status.PREPARING)
-    queued = queue(preparing, Reason.PLACEMENT_LOST, "words")
+    queued = queue(preparing, Reason.PLACEMENT_LOST, fact("words", words="words"))
     assert (queued.node, queued.state.placed_at, queued.holds_room) == (None, None, False)
     assert queued.spec.created_at == preparing.spec.created_at
 
@@ -78,7 +80,7 @@ def test_only_a_cancelled_reservation_has_a_time_of_cancelling(status: Status) -
 
 def test_end_without_words_of_its_own_says_what_the_reason_means() -> None:
     ended = end(make_reservation(status=Status.ACTIVE), Status.EXPIRED, Reason.TIME_IS_UP, NOW)
-    assert ended.state.detail == "The reserved time is over."
+    assert words_of(ended.state.detail) == "The reserved time is over."
 
 
 @pytest.mark.parametrize("status", Status, ids=str)

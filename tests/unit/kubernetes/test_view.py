@@ -31,6 +31,7 @@ from tests.support.kubernetes_values import (
     unschedulable,
     waiting,
 )
+from tests.support.words import words_of
 
 SLOT = "gpu-dev-slot-0a1b2c3d"
 
@@ -186,7 +187,7 @@ def test_a_container_that_was_started_again_has_to_answer_again(world: World) ->
     last = {"terminated": {"exitCode": 1, "finishedAt": at()}}
     world.view.pods.put(make_own_pod(running(1, lastState=last), version=2))
     assert world.server.phase is ServerPhase.STARTING
-    assert "started again" in world.server.warning
+    assert "started again" in words_of(world.server.warning)
 
 
 def test_the_same_again_is_told_to_nobody(world: World) -> None:
@@ -275,7 +276,7 @@ def test_a_server_is_lost_with_its_node(world: World) -> None:
     world.answer()
     world.view.nodes.drop(make_node())
     assert (world.server.phase, world.server.cause) == (ServerPhase.FAILED, Cause.NODE_LOST)
-    assert "h100-1" in world.server.detail
+    assert "h100-1" in words_of(world.server.detail)
 
 
 def test_a_node_that_was_never_seen_may_be_new(world: World) -> None:
@@ -291,18 +292,18 @@ def test_a_silent_node_is_a_warning_that_says_whether_ssh_answers(world: World) 
     world.answer()
     world.view.nodes.put(make_node(version=2, ready="Unknown"))
     assert world.server.phase is ServerPhase.READY
-    assert world.server.warning.endswith("since 12:00 UTC; SSH still answers.")
+    assert words_of(world.server.warning).endswith("since 12:00 UTC; SSH still answers.")
     world.answer(answers=False)
-    assert world.server.warning.endswith("SSH does not answer.")
+    assert words_of(world.server.warning).endswith("SSH does not answer.")
     world.view.nodes.put(make_node(version=3))
-    assert world.server.warning == ""
+    assert words_of(world.server.warning) == ""
 
 
 def test_a_service_that_was_removed_is_a_warning(world: World) -> None:
     world.view.pods.put(make_own_pod(running()))
     world.answer()
     world.view.services.drop(make_slot())
-    assert SLOT in world.server.warning
+    assert SLOT in words_of(world.server.warning)
 
 
 def make_event(reason: str, message: str, seconds: float) -> Json:
@@ -323,11 +324,11 @@ def make_event(reason: str, message: str, seconds: float) -> Json:
 def test_what_the_cluster_says_of_a_start_is_told_until_something_newer_is_said(world: World) -> None:
     world.view.pods.put(make_own_pod(waiting("ContainerCreating")))
     world.view.events.put(make_event("Pulling", 'Pulling image "registry.example/dev:1"', 1))
-    assert world.server.progress == "Fetching the image: registry.example/dev:1."
+    assert words_of(world.server.progress) == "Fetching the image: registry.example/dev:1."
     world.view.events.put(make_event("Scheduled", "An older word", 0))
-    assert world.server.progress == "Fetching the image: registry.example/dev:1."
+    assert words_of(world.server.progress) == "Fetching the image: registry.example/dev:1."
     world.view.events.put(make_event("Pulled", "Successfully pulled image", 2))
-    assert world.server.progress == ""
+    assert words_of(world.server.progress) == ""
 
 
 def test_a_port_slot_is_free_until_a_pod_has_it(world: World) -> None:
@@ -385,4 +386,4 @@ class TestShelf:
         assert world.server.phase is ServerPhase.STARTING
         world.now += timedelta(seconds=30)
         world.view.refresh_server(RESERVATION)
-        assert "does not answer" in world.server.progress
+        assert "does not answer" in words_of(world.server.progress)

@@ -13,9 +13,10 @@ from gpudev.domain.names import UserId
 from gpudev.domain.notification import Notification, Target
 from gpudev.ports.dead_letters import QueueName
 from gpudev.ports.notify import Delivery
-from gpudev.texts.fact import fact
+from gpudev.texts.fact import fact, parse_fact
 from gpudev.texts.sentences import say
 from gpudev.texts.vocabulary import TargetKind, Topic
+from gpudev.texts.zones import zone_or_utc
 
 _SQL = load_queries("notifications")
 _TEST_WORDS = say(fact("notification_test"))
@@ -87,9 +88,14 @@ def _notification_from(row: Row) -> Notification:
         gpu_type=row["gpu_type"] or "",
         gpu_count=row["gpu_count"] or 0,
         status=row["status"] or "",
-        message=_TEST_WORDS if is_test else row["message"] or "",
+        message=_TEST_WORDS if is_test else _message_of(row),
         at=row["at"] or row["enqueued_at"],
     )
+
+
+def _message_of(row: Row) -> str:
+    """With its times where the owner of the reservation was."""
+    return say(parse_fact(row["fact"]), zone_or_utc(row["time_zone"])) if row["fact"] else ""
 
 
 def _target_from(row: Row) -> Target:

@@ -79,7 +79,7 @@ def _write_state(record: Record, lease_token: str | None) -> Statement:
         at=event.at,
         event_kind=event.kind,
         event_reason=event.reason,
-        event_message=event.message,
+        event_fact=event.fact,
     )
 
 

@@ -225,10 +225,10 @@ def _submit(reservation: Reservation, event: Event, home: HomeWish | None) -> tu
         node_labels=dict(spec.node_labels),
         duration=spec.duration,
         start_at=spec.start_at,
-        warning=spec.warning,
+        warning=list(spec.warnings),
         created_at=spec.created_at,
         detail=reservation.state.detail,
-        event_message=event.message,
+        event_fact=event.fact,
         disk_name=home.disk_name if home else None,
         new_disk_id=home.disk_id if home else None,
         disk_size_gb=home.size_gb if home else None,
@@ -245,6 +245,7 @@ def _add_settings(reservation: Reservation, audit: Sequence[AuditEntry]) -> tupl
         ssh_public_keys=settings.ssh_public_keys,
         github_user=settings.github_user,
         client_version=settings.client_version,
+        time_zone=settings.time_zone,
         audit=audit_rows(audit),
     )
 

@@ -24,6 +24,7 @@ from gpudev.domain.reservation import (
 from gpudev.domain.server import Member, SshAddress
 from gpudev.ports.store import StoredEvent
 from gpudev.ports.users import User
+from gpudev.texts.fact import Fact, find_fact, parse_fact
 from gpudev.texts.vocabulary import EventKind, Outcome, Reason, Status
 
 _STATUSES = {status.value: status for status in Status}
@@ -43,6 +44,10 @@ def _members_from(row: Row) -> tuple[Member, ...]:
     )
 
 
+def _list_facts(stored: Sequence[Any] | None) -> tuple[Fact, ...] | None:
+    return None if stored is None else tuple(map(parse_fact, stored))
+
+
 _NOT_AS_STORED: Mapping[str, Reader] = {
     "disk_id": lambda row: DiskId(str(row["disk_id"])) if row["disk_id"] else None,
     "ssh_public_keys": lambda row: tuple(row["ssh_public_keys"]),
@@ -53,7 +58,14 @@ _NOT_AS_STORED: Mapping[str, Reader] = {
     "port_slot": lambda row: row["port_slot"] or "",
     "planned_nodes": lambda row: tuple(map(NodeName, row["planned_nodes"])),
     "likely_start": lambda row: (row["likely_from"], row["likely_to"]) if row["likely_from"] else None,
-    "told_notices": lambda row: None if row["told_notices"] is None else tuple(row["told_notices"]),
+    "told_notices": lambda row: _list_facts(row["told_notices"]),
+    "warnings": lambda row: _list_facts(row["warning"]) or (),
+    "signals": lambda row: find_fact(row["idle_words"]),
+    "detail": lambda row: find_fact(row["detail"]),
+    "extension_error": lambda row: find_fact(row["extension_error"]),
+    "progress": lambda row: find_fact(row["progress"]),
+    "idle_warning": lambda row: find_fact(row["idle_warning"]),
+    "drain_warning": lambda row: find_fact(row["drain_warning"]),
 }
 """Fields that are not simply the value of the column of their name."""
 
@@ -96,7 +108,7 @@ def caller_from(rows: Sequence[Row]) -> User | None:
 def event_from(row: Row) -> StoredEvent:
     event = Event(
         kind=EventKind(row["kind"]),
-        message=row["message"],
+        fact=parse_fact(row["fact"]),
         at=row["at"],
         reason=Reason(row["reason"]) if row["reason"] else None,
     )

@@ -36,5 +36,5 @@ def _row_of(sample: Sample) -> dict[str, Any]:
         **{signal.value: usage.signals.get(signal) for signal in Signal},
         "is_simulated": usage.is_simulated,
         "idle_since": sample.idle_since.isoformat() if sample.idle_since else None,
-        "words": sample.words,
+        "signals": sample.signals,
     }

@@ -55,7 +55,9 @@ class Sampler:
         if usage is None:
             return None
         verdict = judge(usage, self.policy)
-        return Sample(row.id, usage, find_idle_since(row.activity.idle_since, usage, verdict), verdict.words)
+        return Sample(
+            row.id, usage, find_idle_since(row.activity.idle_since, usage, verdict), verdict.signals
+        )
 
     async def _keep(self, samples: tuple[Sample, ...], idle: frozenset[ReservationId]) -> bool:
         """Those that became idle or busy are woken: the plan has another time to look at them."""

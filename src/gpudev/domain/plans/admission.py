@@ -31,8 +31,7 @@ from gpudev.domain.queueing import QueuePlace, has_moved, in_order
 from gpudev.domain.reservation import Event, Reservation, Spec, place, queue
 from gpudev.domain.schedule.slots import Slot
 from gpudev.domain.sharing import NO_SHARES, Shares
-from gpudev.texts.fact import reason_fact
-from gpudev.texts.sentences import say
+from gpudev.texts.fact import fact, reason_fact
 from gpudev.texts.vocabulary import EventKind, Reason, Status
 
 
@@ -179,8 +178,8 @@ def _place_due(seen: Observation, promises: Promises, line: tuple[Reservation, .
         left.take(request)
         after = place(request, slot.nodes, seen.now, choose_port_slot(port_slots, request.id))
         port_slots = [one for one in port_slots if one != after.location.port_slot]
-        message = f"Placed on {', '.join(slot.nodes)}."
-        placed.append(Record(request, after, Event(EventKind.PLACED, message, seen.now)))
+        told = fact("reservation_placed", nodes=slot.nodes)
+        placed.append(Record(request, after, Event(EventKind.PLACED, told, seen.now)))
     return placed
 
 
@@ -217,7 +216,7 @@ def _queue_places(
     for position, request in enumerate(left, start=1):
         slot = promises.plan.find_slot(request.id)
         if request.id in seen.disk_busy:
-            reason, detail = Reason.DISK_BUSY, say(reason_fact(Reason.DISK_BUSY))
+            reason, detail = Reason.DISK_BUSY, reason_fact(Reason.DISK_BUSY)
         else:
             reason, detail = reasons.explain(request, slot, is_takeable=request.id in takeable)
         places[request.id] = QueuePlace(
@@ -257,17 +256,20 @@ def _tell(seen: Observation, promises: Promises, request: Reservation, place_: Q
     start = place_.estimated_start_at
     if start is not None and start <= promised:
         return []
-    new = f"now {start:%Y-%m-%d %H:%M} UTC" if start else "and now it is not known when"
-    message = f"Promised for {promised:%Y-%m-%d %H:%M} UTC, {new}: {why}."
+    told = (
+        fact("reservation_replanned", promised=promised, start=start, why=why)
+        if start
+        else fact("reservation_without_start", promised=promised, why=why)
+    )
     state = replace(request.state, reason=place_.reason, detail=place_.detail)
     after = replace(request, state=state)
-    return [Record(request, after, Event(EventKind.REPLANNED, message, seen.now, place_.reason))]
+    return [Record(request, after, Event(EventKind.REPLANNED, told, seen.now, place_.reason))]
 
 
 def _queueing(request: Reservation, place_: QueuePlace, now: datetime) -> Record:
     after = queue(request, place_.reason, place_.detail)
-    message = f"Waiting at position {place_.position}. {place_.detail}"
-    return Record(request, after, Event(EventKind.QUEUED, message, now, place_.reason))
+    told = fact("reservation_queued", position=place_.position, why=place_.detail)
+    return Record(request, after, Event(EventKind.QUEUED, told, now, place_.reason))
 
 
 def _is_old(request: Reservation, seen: Observation) -> bool:

@@ -14,9 +14,9 @@ from gpudev.texts.vocabulary import EventKind
 def plan_drain(seen: Observation) -> tuple[Record, ...]:
     """Nothing if they know already. The notice that stands on the server follows from what is recorded."""
     reservation = seen.reservation
-    words = tell_of_drain(reservation, seen.drains)
-    if words == reservation.memory.drain_warning:
+    warning = tell_of_drain(reservation, seen.drains)
+    if warning == reservation.memory.drain_warning:
         return ()
-    after = replace(reservation, memory=replace(reservation.memory, drain_warning=words))
-    kind = EventKind.NODE_LEAVES if words else EventKind.NODE_STAYS
-    return (Record(reservation, after, Event(kind, words or tell_of_stay(reservation), seen.now)),)
+    after = replace(reservation, memory=replace(reservation.memory, drain_warning=warning))
+    kind = EventKind.NODE_LEAVES if warning else EventKind.NODE_STAYS
+    return (Record(reservation, after, Event(kind, warning or tell_of_stay(reservation), seen.now)),)

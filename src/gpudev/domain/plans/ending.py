@@ -15,8 +15,7 @@ from gpudev.domain.plans.job import keep_output
 from gpudev.domain.plans.observation import Observation, Plan
 from gpudev.domain.reservation import Event, Reservation, end
 from gpudev.domain.server import Cause, ObservedServer, ServerPhase
-from gpudev.texts.fact import reason_fact
-from gpudev.texts.sentences import say
+from gpudev.texts.fact import Fact, join, reason_fact
 from gpudev.texts.vocabulary import EventKind, Reason, Status
 
 _REASONS = {
@@ -32,8 +31,7 @@ def find_reason(server: ObservedServer, otherwise: Reason) -> Reason:
 
 
 def plan_failure(seen: Observation, reason: Reason) -> Plan:
-    words = seen.server.detail if seen.server else ""
-    detail = f"{say(reason_fact(reason))} {words}".strip()
+    detail = join(reason_fact(reason), seen.server.detail if seen.server else None)
     record = ending(seen.reservation, Status.FAILED, reason, seen.now, detail)
     return (record, *removal(seen.server))
 
@@ -74,9 +72,10 @@ def ending(
     status: Status,
     reason: Reason,
     now: datetime,
-    detail: str = "",
+    detail: Fact | None = None,
     *,
     outcomes: tuple[OperationOutcome, ...] = (),
 ) -> Record:
-    after = end(reservation, status, reason, now, detail)
-    return Record(reservation, after, Event(_END_EVENTS[status], after.state.detail, now, reason), outcomes)
+    told = detail or reason_fact(reason)
+    after = end(reservation, status, reason, now, told)
+    return Record(reservation, after, Event(_END_EVENTS[status], told, now, reason), outcomes)

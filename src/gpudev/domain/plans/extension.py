@@ -1,4 +1,4 @@
-"""What becomes of the wish for more time: a later end, or the words why not. Either way it is history."""
+"""What becomes of the wish for more time: a later end, or why not. Either way it is history."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from datetime import datetime, timedelta
 from gpudev.domain.drain import Drain, check_stays
 from gpudev.domain.errors import Rejected
 from gpudev.domain.expiry import TimePolicy
-from gpudev.domain.extension import extend, in_words
+from gpudev.domain.extension import extend
 from gpudev.domain.operations import Operation, OperationOutcome
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.reservation import Event, Reservation
-from gpudev.texts.fact import Fact
-from gpudev.texts.sentences import say
+from gpudev.texts.fact import Fact, fact
 from gpudev.texts.vocabulary import EventKind, OperationStatus
 
 
@@ -31,12 +30,12 @@ def plan_extension(
     except Rejected as refusal:
         return _refusal(reservation, asked, refusal.fact, now)
     # How much is left depends on what others are promised, which is known where an extension is asked for.
-    message = f"Extended by {in_words(length)}: it ends at {after.state.expires_at:%Y-%m-%d %H:%M:%S} UTC."
+    extended = fact("reservation_extended", length=length, end=after.state.expires_at)
     outcome = OperationOutcome(asked.operation_id, OperationStatus.DONE)
-    return Record(reservation, after, Event(EventKind.EXTENDED, message, now), (outcome,))
+    return Record(reservation, after, Event(EventKind.EXTENDED, extended, now), (outcome,))
 
 
 def _refusal(reservation: Reservation, asked: Operation, why: Fact, now: datetime) -> Record:
-    after = replace(reservation, memory=replace(reservation.memory, extension_error=say(why)))
+    after = replace(reservation, memory=replace(reservation.memory, extension_error=why))
     outcome = OperationOutcome(asked.operation_id, OperationStatus.FAILED, why)
-    return Record(reservation, after, Event(EventKind.EXTENSION_REFUSED, say(why), now), (outcome,))
+    return Record(reservation, after, Event(EventKind.EXTENSION_REFUSED, why, now), (outcome,))

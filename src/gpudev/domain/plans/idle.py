@@ -9,6 +9,7 @@ from gpudev.domain.idle import Idleness, IdlePolicy, weigh
 from gpudev.domain.notices import tell_of_idleness
 from gpudev.domain.plans.actions import LookAgain, Record
 from gpudev.domain.reservation import Event, Reservation
+from gpudev.texts.fact import Fact, fact
 from gpudev.texts.vocabulary import EventKind
 
 
@@ -23,36 +24,35 @@ def plan_idleness(
 ) -> tuple[Record | LookAgain, ...]:
     state = weigh(reservation, now, policy)
     if state.is_warning_over:
-        after = _with_warning(reservation, None, "")
+        after = _with_warning(reservation, None, None)
         return (
             Record(reservation, after, Event(EventKind.IDLE_OVER, _tell_why_over(reservation, now), now)),
         )
     if state.warn_at is not None and now >= state.warn_at:
-        words = tell_of_idleness(reservation, now + policy.countdown)
-        after = _with_warning(reservation, now, words)
-        return (Record(reservation, after, Event(EventKind.IDLE_WARNED, words, now)),)
+        warning = tell_of_idleness(reservation, now + policy.countdown)
+        after = _with_warning(reservation, now, warning)
+        return (Record(reservation, after, Event(EventKind.IDLE_WARNED, warning, now)),)
     return tuple(LookAgain(moment) for moment in _list_moments(state))
 
 
-def _with_warning(reservation: Reservation, at: datetime | None, words: str) -> Reservation:
-    return replace(reservation, memory=replace(reservation.memory, idle_warned_at=at, idle_warning=words))
+def _with_warning(reservation: Reservation, at: datetime | None, warning: Fact | None) -> Reservation:
+    return replace(reservation, memory=replace(reservation.memory, idle_warned_at=at, idle_warning=warning))
 
 
 def _list_moments(state: Idleness) -> list[datetime]:
     return [moment for moment in (state.warn_at, state.end_at) if moment is not None]
 
 
-def _tell_why_over(reservation: Reservation, now: datetime) -> str:
-    let_off = "It is not ended for being idle"
+def _tell_why_over(reservation: Reservation, now: datetime) -> Fact:
     kept_until, idle_since, warned_at = (
         reservation.memory.kept_until,
         reservation.activity.idle_since,
         reservation.memory.idle_warned_at,
     )
     if kept_until is not None and kept_until > now:
-        return f"{let_off}: it is kept until {kept_until:%Y-%m-%d %H:%M:%S} UTC."
+        return fact("idle_over_kept", until=kept_until)
     if idle_since is None:
-        return f"{let_off}, for it is used again: {reservation.activity.idle_words}."
+        return fact("idle_over_used", signals=reservation.activity.signals)
     if warned_at is not None and idle_since > warned_at:
-        return f"{let_off}, for it was used until {idle_since:%Y-%m-%d %H:%M:%S} UTC."
-    return f"{let_off}: no limit holds any more, or how it is used is not known at the moment."
+        return fact("idle_over_was_used", until=idle_since)
+    return fact("idle_over_unknown")

@@ -10,8 +10,7 @@ from gpudev.domain.plans.actions import KeepJobOutput, Record
 from gpudev.domain.plans.observation import Observation, Plan
 from gpudev.domain.reservation import Event, Reservation
 from gpudev.domain.server import ObservedServer, ServerPhase
-from gpudev.texts.fact import reason_fact
-from gpudev.texts.sentences import say
+from gpudev.texts.fact import Fact, fact, join, reason_fact
 from gpudev.texts.vocabulary import EventKind, Outcome, Reason, Status
 
 
@@ -41,8 +40,8 @@ def plan_finish(seen: Observation) -> tuple[Record, ...]:
     outcome = find_outcome(job, seen.reservation.state.status)
     state = replace(seen.reservation.state, outcome=outcome, exit_code=job.exit_code)
     after = replace(seen.reservation, state=state)
-    words = " ".join(filter(None, (tell_end(job, outcome), _tell_place(seen))))
-    return (Record(seen.reservation, after, Event(EventKind.FINISHED, words, seen.now)),)
+    told = join(tell_end(job, outcome), _tell_place(seen))
+    return (Record(seen.reservation, after, Event(EventKind.FINISHED, told, seen.now)),)
 
 
 def note_outcome(seen: Observation, status: Status) -> Reservation:
@@ -60,22 +59,22 @@ def is_finished(seen: Observation) -> bool:
     return job is not None and job.has_ended and job.is_fetched and job.stopped is not Outcome.STOPPED
 
 
-def describe_end(seen: Observation, status: Status, reason: Reason, sentence: str = "") -> str:
+def describe_end(seen: Observation, status: Status, reason: Reason, why: Fact | None = None) -> Fact:
     """Why it ends, how its command ended, and where the files are if they were not fetched."""
-    before = sentence or say(reason_fact(reason))
+    before = why or reason_fact(reason)
     if seen.job is None:
         return before
     told = tell_end(seen.job, find_outcome(seen.job, status))
-    first = "" if reason is Reason.COMMAND_FINISHED else before
-    return " ".join(filter(None, (first, told, _tell_place(seen))))
+    first = None if reason is Reason.COMMAND_FINISHED else before
+    return join(first, told, _tell_place(seen))
 
 
 def keep_output(seen: Observation) -> Plan:
     return (KeepJobOutput(seen.reservation.id, seen.job.output),) if seen.job is not None else ()
 
 
-def _tell_place(seen: Observation) -> str:
+def _tell_place(seen: Observation) -> Fact | None:
     reservation = seen.reservation
     if seen.job is None or seen.job.is_fetched or not reservation.spec.disk_name:
-        return ""
-    return f'What it wrote is on the disk "{reservation.spec.disk_name}" in submit/{reservation.id8}/files.'
+        return None
+    return fact("command_output_on_disk", disk=reservation.spec.disk_name, reservation=reservation.id)

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from gpudev.domain.operations import Operation, OperationOutcome
 from gpudev.domain.plans.actions import Record
 from gpudev.domain.reservation import Event, Reservation
+from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import EventKind, OperationStatus
 
 
@@ -15,7 +16,6 @@ def plan_keep(reservation: Reservation, asked: Operation, now: datetime) -> Reco
     until = asked.requested_at + (asked.terms.length or timedelta())
     until_then = max(until, reservation.memory.kept_until or until)
     after = replace(reservation, memory=replace(reservation.memory, kept_until=until_then))
-    why = f" {asked.terms.reason}" if asked.terms.reason else ""
-    message = f"Kept until {until:%Y-%m-%d %H:%M:%S} UTC, whether it is used or not.{why}"
+    kept = fact("reservation_kept", until=until, reason=asked.terms.reason)
     outcome = OperationOutcome(asked.operation_id, OperationStatus.DONE)
-    return Record(reservation, after, Event(EventKind.KEPT, message, now), (outcome,))
+    return Record(reservation, after, Event(EventKind.KEPT, kept, now), (outcome,))

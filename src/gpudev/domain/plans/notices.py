@@ -30,12 +30,12 @@ def plan_telling(seen: Observation) -> Plan:
     if server is None or server.phase is not ServerPhase.READY:
         return ()
     notices = list_notices(reservation)
-    keys = tuple(notice.key for notice in notices)
-    if keys == reservation.memory.told_notices:
+    facts = tuple(notice.fact for notice in notices)
+    if facts == reservation.memory.told_notices:
         return ()
     if seen.told_at is not None:
         return (LookAgain(seen.told_at),)
-    memory = replace(reservation.memory, told_notices=keys)
+    memory = replace(reservation.memory, told_notices=facts)
     return (Tell(reservation.id, server.uid, notices), Note(replace(reservation, memory=memory)))
 
 
@@ -48,4 +48,6 @@ def _count_oom(reservation: Reservation, server: ObservedServer, now: datetime) 
     last = server.last_oom_at or now
     memory = replace(reservation.memory, oom_count=server.oom_kills, last_oom_at=last)
     after = replace(reservation, memory=memory)
-    return Record(reservation, after, Event(EventKind.OUT_OF_MEMORY, tell_of_oom(after), now))
+    return Record(
+        reservation, after, Event(EventKind.OUT_OF_MEMORY, tell_of_oom(server.oom_kills, last), now)
+    )

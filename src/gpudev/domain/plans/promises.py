@@ -25,6 +25,7 @@ from gpudev.domain.schedule.grid import FOREVER, Step
 from gpudev.domain.schedule.plan import Plan
 from gpudev.domain.schedule.slots import Ask, Slot
 from gpudev.domain.sharing import NO_SHARES, Shares
+from gpudev.texts.fact import Fact, fact
 
 _Limit = TypeVar("_Limit", int, Limit)
 _PATIENCE = 1
@@ -101,7 +102,7 @@ class Situation:
 @dataclass(frozen=True, slots=True)
 class Promises:
     plan: Plan
-    broken: Mapping[ReservationId, str]
+    broken: Mapping[ReservationId, Fact]
     """Those whose promise could not be kept, and why."""
 
 
@@ -167,14 +168,14 @@ def _plan_of_holders(situation: Situation, waiting: Sequence[Reservation]) -> Pl
     return plan
 
 
-def _keep(situation: Situation, plan: Plan, waiting: Iterable[Reservation]) -> dict[ReservationId, str]:
+def _keep(situation: Situation, plan: Plan, waiting: Iterable[Reservation]) -> dict[ReservationId, Fact]:
     """Settle everybody where they were promised; those for whom there is no room any more, and why.
 
     Those who are late already come last: they must not push aside who is not.
     """
     promised = [(request, _slot_of(situation, request)) for request in waiting if is_promised(request)]
     promised.sort(key=lambda pair: pair[1].start < plan.origin)
-    broken: dict[ReservationId, str] = {}
+    broken: dict[ReservationId, Fact] = {}
     for request, slot in promised:
         is_due = plan.origin - _PATIENCE <= slot.start <= plan.origin
         # What is about to be freed is as good as free to one whose time has come.
@@ -198,24 +199,24 @@ def _slot_of(situation: Situation, request: Reservation) -> Slot:
     return Slot(start, end, request.forecast.planned_nodes)
 
 
-def _explain_loss(situation: Situation, plan: Plan, request: Reservation, slot: Slot) -> str:
+def _explain_loss(situation: Situation, plan: Plan, request: Reservation, slot: Slot) -> Fact:
     in_service = {room.name for room in situation.rooms}
     for node in slot.nodes:
         if node not in in_service:
-            return f"{node} is out of service"
+            return fact("node_out_of_service", node=node)
     for room, start, end in situation.list_maintenance():
         if room.name in slot.nodes and start < slot.end and slot.start < end:
             since = situation.policy.grid.time_of(start)
-            return f"{room.name} is out for maintenance from {since:%Y-%m-%d %H:%M} UTC"
+            return fact("node_in_maintenance", node=room.name, since=since)
     if situation.find_limit(request.spec.username) is not None and (
         plan.allowed_until(request.spec.username, situation.ask_of(request).all_slots, slot.start) < slot.end
     ):
-        return f"the quota is {situation.find_limit(request.spec.username)} GPUs at once"
+        return fact("quota_of_gpus", limit=situation.find_limit(request.spec.username))
     overdue = _find_overdue(situation, slot)
     if overdue is not None:
         holder, node = overdue
-        return f"{id8(holder.id)} is on {node} for longer than was planned"
-    return f"{slot.nodes[0]} has less room than was planned"
+        return fact("node_held_longer", reservation=id8(holder.id), node=node)
+    return fact("node_has_less_room", node=slot.nodes[0])
 
 
 def _find_overdue(situation: Situation, slot: Slot) -> tuple[Reservation, NodeName] | None:

@@ -9,12 +9,12 @@ A cluster that does not answer says nothing about the server: then only the user
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import assert_never
 
 from gpudev.domain import expiry, waiting
-from gpudev.domain.names import member_name
+from gpudev.domain.names import NodeName, member_name
 from gpudev.domain.operations import Operation, OperationOutcome
 from gpudev.domain.plans.actions import (
     DriveAdmission,
@@ -35,11 +35,8 @@ from gpudev.domain.plans.observation import Observation, Plan
 from gpudev.domain.plans.start import plan_preparing
 from gpudev.domain.reservation import ANSWERS, Event, Reservation, clean, tell
 from gpudev.domain.server import ObservedServer, ServerPhase
-from gpudev.texts.fact import fact, reason_fact
-from gpudev.texts.sentences import say
+from gpudev.texts.fact import Fact, fact, join, reason_fact
 from gpudev.texts.vocabulary import EventKind, OperationKind, OperationStatus, Reason, Status
-
-_WARNING = "Warning: "
 
 
 def plan_reservation(seen: Observation) -> Plan:
@@ -88,7 +85,7 @@ def _end_with_job(
     seen: Observation,
     status: Status,
     why: Reason,
-    sentence: str = "",
+    sentence: Fact | None = None,
     *,
     outcomes: tuple[OperationOutcome, ...] = (),
 ) -> Record:
@@ -156,8 +153,10 @@ def _plan_end_of_server(seen: Observation) -> Plan:
 
 
 def _plan_idle_end(seen: Observation) -> Plan:
-    words = f"{say(reason_fact(Reason.WENT_IDLE))} {seen.reservation.activity.idle_words}.".strip()
-    return farewell(seen, _end_with_job(seen, Status.EXPIRED, Reason.WENT_IDLE, words))
+    signals = seen.reservation.activity.signals
+    measured = fact("idle_signals", signals=signals) if signals else None
+    sentence = join(reason_fact(Reason.WENT_IDLE), measured)
+    return farewell(seen, _end_with_job(seen, Status.EXPIRED, Reason.WENT_IDLE, sentence))
 
 
 def _plan_expiry(seen: Observation) -> Plan:
@@ -196,23 +195,24 @@ def _warning(seen: Observation) -> Plan:
     server = seen.server
     if server is None:
         return ()
-    words = server.warning or (server.detail if server.phase is ServerPhase.CRASHING else "")
+    what = server.warning or (server.detail if server.phase is ServerPhase.CRASHING else None)
     told = seen.reservation.state.detail
-    if words and told != _WARNING + words:
-        return (_telling(seen, _WARNING + words, words),)
-    if not words and server.phase is ServerPhase.READY and told.startswith(_WARNING):
-        return (_telling(seen, ANSWERS, f"It is over: {told.removeprefix(_WARNING)}"),)
+    if what is not None and told != (warning := fact("server_warning", what=what)):
+        return (_telling(seen, warning, what),)
+    is_over = what is None and server.phase is ServerPhase.READY
+    if is_over and told is not None and told.key == "server_warning":
+        return (_telling(seen, ANSWERS, fact("server_warning_over", what=told.data["what"])),)
     return ()
 
 
-def _telling(seen: Observation, detail: str, message: str) -> Record:
+def _telling(seen: Observation, detail: Fact, what: Fact) -> Record:
     after = tell(seen.reservation, detail)
-    return Record(seen.reservation, after, Event(EventKind.WARNING, message, seen.now))
+    return Record(seen.reservation, after, Event(EventKind.WARNING, what, seen.now))
 
 
-def _plan_loss(seen: Observation, lost: tuple[str, ...]) -> Plan:
+def _plan_loss(seen: Observation, lost: Sequence[tuple[str, NodeName]]) -> Plan:
     """The rest of a gang is of no use without these members, so it ends, too."""
-    detail = f"{say(reason_fact(Reason.POD_DELETED))} Gone: {', '.join(lost)}."
+    detail = join(reason_fact(Reason.POD_DELETED), fact("members_gone", members=lost))
     record = ending(seen.reservation, Status.FAILED, Reason.POD_DELETED, seen.now, detail)
     return (record, *removal(seen.server))
 
@@ -225,8 +225,8 @@ def plan_ended(seen: Observation) -> Plan:
         return (*removal(seen.server), LookAgain(seen.now + seen.policy.recheck))
     if seen.reservation.is_cleaned:
         return ()
-    message = "Nothing of it is left on the cluster."
-    event = Event(EventKind.CLEANED, message, seen.now, seen.reservation.state.reason)
+    told = fact("reservation_cleaned")
+    event = Event(EventKind.CLEANED, told, seen.now, seen.reservation.state.reason)
     record = Record(seen.reservation, clean(seen.reservation, seen.now), event)
     return (*discarding(seen.reservation), record)
 
@@ -239,11 +239,11 @@ def _look_by(plan: Plan, moments: Iterable[datetime]) -> Plan:
     return (*rest, LookAgain(earliest)) if earliest else rest
 
 
-def _list_lost(reservation: Reservation, server: ObservedServer) -> tuple[str, ...]:
-    """The members that are not there any more, in words."""
+def _list_lost(reservation: Reservation, server: ObservedServer) -> tuple[tuple[str, NodeName], ...]:
+    """The members that are not there any more, each with its node."""
     present = {member.rank for member in server.members}
     return tuple(
-        f"{member_name(reservation.id, rank)} on {node}"
+        (member_name(reservation.id, rank), node)
         for rank, node in enumerate(reservation.nodes)
         if rank not in present
     )

@@ -18,11 +18,12 @@ from gpudev.domain.plans.actions import (
 )
 from gpudev.domain.plans.ending import discarding, ending, find_reason, plan_failure, removal
 from gpudev.domain.plans.observation import Observation, Plan
-from gpudev.domain.reservation import Event, Reservation, activate, queue, tell
+from gpudev.domain.reservation import ANSWERS, Event, Reservation, activate, queue, tell
 from gpudev.domain.server import Cause, HomeVolume, Member, ObservedServer, ServerPhase, ServerSpec
-from gpudev.texts.fact import reason_fact
+from gpudev.texts.fact import Fact, join, reason_fact
 from gpudev.texts.sentences import say
 from gpudev.texts.vocabulary import EventKind, Reason, Status
+from gpudev.texts.zones import zone_or_utc
 
 _UNFIT_NODE = frozenset({Cause.NODE_LOST, Cause.EVICTED})
 """A server that never answered lost nothing by these: it may start elsewhere."""
@@ -50,7 +51,9 @@ def _policy_of(seen: Observation) -> TimePolicy:
 
 def _plan_start(seen: Observation, look_again: LookAgain) -> Plan:
     if seen.reservation.state.reason is Reason.PLACEMENT_LOST:
-        return _plan_requeueing(seen, seen.reservation.state.detail, look_again)
+        return _plan_requeueing(
+            seen, seen.reservation.state.detail or reason_fact(Reason.PLACEMENT_LOST), look_again
+        )
     if seen.server is None:
         return _plan_creation(seen, look_again)
     if _stands_elsewhere(seen.reservation, seen.server):
@@ -64,7 +67,7 @@ def _plan_creation(seen: Observation, look_again: LookAgain) -> Plan:
     if disk is None or disk.is_ready_for(seen.reservation.id):
         return (CreateServer(_spec_of(seen)), look_again)
     if disk.problem:
-        detail = f"{say(reason_fact(Reason.DISK_FAILED))} {say(disk.problem)}"
+        detail = join(reason_fact(Reason.DISK_FAILED), disk.problem)
         return (ending(seen.reservation, Status.FAILED, Reason.DISK_FAILED, seen.now, detail),)
     return (look_again,)
 
@@ -91,11 +94,12 @@ def _with_progress(seen: Observation) -> Reservation:
     server = seen.server
     if server is None or server.phase is not ServerPhase.STARTING:
         return seen.reservation
-    if server.progress == seen.reservation.memory.progress:
+    before = seen.reservation.memory
+    if server.progress == before.progress and before.progress_at is not None:
         return seen.reservation
-    detail = server.progress or seen.reservation.state.detail
-    memory = replace(seen.reservation.memory, progress=server.progress, progress_at=seen.now)
-    return replace(tell(seen.reservation, detail), memory=memory)
+    memory = replace(before, progress=server.progress, progress_at=seen.now)
+    noted = replace(seen.reservation, memory=memory)
+    return tell(noted, server.progress) if server.progress else noted
 
 
 def _progress(before: Reservation, latest: Reservation) -> Plan:
@@ -109,7 +113,7 @@ def _progress(before: Reservation, latest: Reservation) -> Plan:
     )
 
 
-def _plan_requeueing(seen: Observation, why: str, look_again: LookAgain) -> Plan:
+def _plan_requeueing(seen: Observation, why: Fact, look_again: LookAgain) -> Plan:
     """It never answered, so nothing is lost by taking it away before the move is written.
 
     What is left of a gang has room that nobody else may be promised: the move waits until it is gone.
@@ -125,8 +129,8 @@ def _plan_requeueing(seen: Observation, why: str, look_again: LookAgain) -> Plan
     return (*removal(server), record, look_again)
 
 
-def _why_lost(server: ObservedServer) -> str:
-    return f"{say(reason_fact(Reason.PLACEMENT_LOST))} {server.detail}".strip()
+def _why_lost(server: ObservedServer) -> Fact:
+    return join(reason_fact(Reason.PLACEMENT_LOST), server.detail)
 
 
 def _is_usable(reservation: Reservation, server: ObservedServer) -> bool:
@@ -149,10 +153,10 @@ def _stands_elsewhere(reservation: Reservation, server: ObservedServer) -> bool:
 def _activation(seen: Observation, server: ObservedServer) -> Record:
     members = tuple(Member(member.node, member.address, member.host_keys) for member in server.members)
     after = activate(seen.reservation, members, seen.now, seen.disk.volume.volume_id if seen.disk else None)
-    return Record(seen.reservation, after, Event(EventKind.ACTIVE, after.state.detail, seen.now))
+    return Record(seen.reservation, after, Event(EventKind.ACTIVE, ANSWERS, seen.now))
 
 
-def _requeueing(reservation: Reservation, why: str, now: datetime) -> Record:
+def _requeueing(reservation: Reservation, why: Fact, now: datetime) -> Record:
     after = queue(reservation, Reason.PLACEMENT_LOST, why)
     return Record(reservation, after, Event(EventKind.REQUEUED, why, now, Reason.PLACEMENT_LOST))
 
@@ -173,8 +177,14 @@ def _spec_of(seen: Observation) -> ServerSpec:
         image=reservation.settings.image,
         port_slot=reservation.location.port_slot,
         home=_home_of(seen.disk),
-        notice=reservation.spec.warning,
+        notice=_notice_of(reservation),
     )
+
+
+def _notice_of(reservation: Reservation) -> str:
+    """It becomes part of the server, where it is read at each login."""
+    zone = zone_or_utc(reservation.settings.time_zone)
+    return " ".join(say(warning, zone) for warning in reservation.spec.warnings)
 
 
 def _home_of(disk: Disk | None) -> HomeVolume | None:

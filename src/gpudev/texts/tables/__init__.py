@@ -15,9 +15,11 @@ from gpudev.texts.tables import (
     dead_letters,
     disk_events,
     disks,
+    events,
     github,
     identity,
     machine,
+    notices,
     plain,
     reasons,
     requests,
@@ -25,6 +27,8 @@ from gpudev.texts.tables import (
     simulation,
     startup,
     storage,
+    waiting,
+    warnings,
     webhook,
 )
 from gpudev.texts.template import Text
@@ -39,9 +43,11 @@ _TABLES = (
     dead_letters.TEXTS,
     disk_events.TEXTS,
     disks.TEXTS,
+    events.TEXTS,
     github.TEXTS,
     identity.TEXTS,
     machine.TEXTS,
+    notices.TEXTS,
     plain.TEXTS,
     reasons.TEXTS,
     requests.TEXTS,
@@ -49,6 +55,8 @@ _TABLES = (
     simulation.TEXTS,
     startup.TEXTS,
     storage.TEXTS,
+    waiting.TEXTS,
+    warnings.TEXTS,
     webhook.TEXTS,
 )
 

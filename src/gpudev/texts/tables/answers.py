@@ -40,6 +40,7 @@ TEXTS = {
     ),
     # operations
     "reservation_over": Text("The reservation has ended."),
+    "cancel_requested": Text("Reservation {reservation:short} is being cancelled."),
     "extension_known": Text("Reservation {reservation:short} was asked to be extended before."),
     "extension_requested": Text(
         "Reservation {reservation:short} is being extended until {end:second}. "

@@ -10,15 +10,8 @@ def _say_repeated(values: Values) -> str:
     return values.fill(f"And {times} within a minute, this the last. {{detail}}").rstrip()
 
 
-def _say_request(values: Values) -> str:
-    where = " on {node_count} nodes" if values["node_count"] > 1 else ""
-    when = " for {start_at:time}" if values["start_at"] else ""
-    return values.fill(f"Asked for {{gpu_count}} {{gpu_type}} GPU{{gpu_count:plural}}{where}{when}.")
-
-
 TEXTS = {
     # details of entries, which are stored as words, with times in UTC
-    "audit_request": Text(_say_request),
     "audit_extension": Text("Of {username}, by {length:duration}."),
     "audit_keep": Text("Of {username}, for {hours:g} hours. {reason}"),
     "audit_repeated": Text(_say_repeated),

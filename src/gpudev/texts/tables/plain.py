@@ -4,4 +4,7 @@ from __future__ import annotations
 
 from gpudev.texts.template import Text
 
-TEXTS = {"words": Text("{words}")}
+TEXTS = {
+    "words": Text("{words}"),
+    "sentences": Text(lambda values: " ".join(map(values.show, values["parts"]))),
+}

@@ -32,6 +32,9 @@ def _rule(values: Values) -> str:
 
 
 _NAMES = {
+    "bad_time_zone": Text(
+        '"{text}" is not a time zone that is known here.', hint="Use an IANA name, for example Europe/Berlin."
+    ),
     "bad_reservation_name": Text(
         '"{name}" is not a reservation name.',
         hint="Use 1 to 40 lower-case letters, digits and dashes, for example --name my-run.",

@@ -33,6 +33,7 @@ from tests.support.reservation_plans import (
     records,
     warned,
 )
+from tests.support.words import words_of
 
 
 class TestActive:
@@ -65,7 +66,7 @@ class TestActive:
         record = only_record(plan_for("active", ServerPhase.FAILED))
         assert record.after.state.status is Status.FAILED
         assert (
-            record.after.state.detail
+            words_of(record.after.state.detail)
             == "The dev server stopped running and could not be brought back. The cluster's words."
         )
 
@@ -115,7 +116,7 @@ class TestWarning:
     def test_a_server_that_nobody_uses_ends_though_it_cannot_be_told(self) -> None:
         policy = IdlePolicy(after=10 * MINUTE, countdown=5 * MINUTE)
         idle = make_reservation(
-            status=Status.ACTIVE, idle_since=NOW - 10 * MINUTE, usage_at=NOW, idle_words="no SSH"
+            status=Status.ACTIVE, idle_since=NOW - 10 * MINUTE, usage_at=NOW, signals="no SSH"
         )
         plan = plan_for(
             "active", ServerPhase.READY, reservation=idle, idle_policy=policy, told_at=NOW + SECOND

@@ -35,6 +35,7 @@ from tests.support.domain_values import (
     make_reservation,
 )
 from tests.support.parts import change
+from tests.support.words import words_of
 
 Plan = tuple[AdmissionAction, ...]
 
@@ -164,7 +165,9 @@ class TestPlacing:
         node = make_node(slots=3, gpu_type=SLOTTED.name)
         plan = plan_admission(observe(waiting, nodes=(node,), gpu_type=SLOTTED))
         assert len(placed(plan)) == 3
-        assert places(plan)[make_id(4)].detail.startswith("A slotted slot on one node: a has room at")
+        assert words_of(places(plan)[make_id(4)].detail).startswith(
+            "A slotted slot on one node: a has room at"
+        )
 
 
 class TestGangs:
@@ -202,20 +205,20 @@ class TestGangs:
             Reason.WAITING_FOR_CAPACITY,
             NOW + HOUR + 5 * MINUTE,
         )
-        assert place.detail == (
+        assert words_of(place.detail) == (
             "8 quad GPUs on 2 whole nodes: b has room at 2030-01-01 13:05 UTC, when 00000009 ends."
         )
 
     def test_gang_that_waits_for_strangers_is_not_told_of_one_node(self) -> None:
         place = places(plan_admission(observe([self.gang()], nodes=self.nodes(4, 3))))[make_id(1)]
-        assert place.detail == "Not enough nodes of this type are free as a whole."
+        assert words_of(place.detail) == "Not enough nodes of this type are free as a whole."
 
     def test_gang_that_is_larger_than_the_cluster_holds_back_nobody(self) -> None:
         plan = plan_admission(observe([self.gang(), request(2)], nodes=self.nodes(4)))
         assert placed(plan) == {make_id(2): "a"}
         place = places(plan)[make_id(1)]
         assert (place.reason, place.estimated_start_at) == (Reason.NO_NODES, None)
-        assert place.detail == "Not enough whole nodes of this type are in service."
+        assert words_of(place.detail) == "Not enough whole nodes of this type are in service."
 
     def test_gang_keeps_later_ones_from_its_nodes_that_would_make_it_wait(self) -> None:
         held = make_reservation(9, status=Status.ACTIVE, node="b", gpu_count=4, expires_at=NOW + HOUR)
@@ -241,27 +244,27 @@ class TestQueuePlaces:
         assert place.reason is Reason.WAITING_FOR_CAPACITY
         assert place.estimated_start_at == NOW + 2 * HOUR + 5 * MINUTE
         assert (
-            place.detail == "4 quad GPUs on one node: a has room at 2030-01-01 14:05 UTC, when 0000000a ends."
+            words_of(place.detail)
+            == "4 quad GPUs on one node: a has room at 2030-01-01 14:05 UTC, when 0000000a ends."
         )
 
     def test_who_waits_for_one_that_waits_is_told_of_that_one(self) -> None:
         plan = plan_admission(observe([request(1, 4), request(2, 1)], [holder(9, 4)]))
         second = places(plan)[make_id(2)]
         assert second.reason is Reason.WAITING_IN_LINE
-        assert second.detail == (
+        assert words_of(second.detail) == (
             "1 quad GPU on one node: a has room at 2030-01-01 14:10 UTC, "
             "when 00000001, which starts before, ends."
         )
 
     def test_of_several_who_end_together_the_largest_is_named_and_then_the_first(self) -> None:
         holders = [holder(11, 2), holder(9, 1), holder(10, 1)]
-        assert (
-            "when 0000000b ends"
-            in places(plan_admission(observe([request(1, 4)], holders)))[make_id(1)].detail
+        assert "when 0000000b ends" in words_of(
+            places(plan_admission(observe([request(1, 4)], holders)))[make_id(1)].detail
         )
         alike = [holder(11, 1), holder(9, 1), holder(10, 2, 0.5 * HOUR)]
-        assert (
-            "when 00000009 ends" in places(plan_admission(observe([request(1, 4)], alike)))[make_id(1)].detail
+        assert "when 00000009 ends" in words_of(
+            places(plan_admission(observe([request(1, 4)], alike)))[make_id(1)].detail
         )
 
     def test_request_behind_an_impossible_one_is_first_of_those_that_wait_for_room(self) -> None:
@@ -275,7 +278,7 @@ class TestQueuePlaces:
         assert placed(plan) == {make_id(2): "a"}
         place = places(plan)[make_id(1)]
         assert (place.estimated_start_at, place.planned_nodes) == (None, ())
-        assert (place.reason, place.detail) == (
+        assert (place.reason, words_of(place.detail)) == (
             Reason.WAITING_FOR_CAPACITY,
             say(reason_fact(Reason.WAITING_FOR_CAPACITY)),
         )
@@ -284,11 +287,11 @@ class TestQueuePlaces:
         plan = plan_admission(observe([request(1, 4, duration=3 * HOUR), request(2, 4)]))
         assert places(plan)[make_id(2)].estimated_start_at == NOW + 3 * HOUR + 5 * MINUTE
         assert places(plan)[make_id(2)].reason is Reason.WAITING_FOR_CAPACITY
-        assert "when 00000001 ends" in places(plan)[make_id(2)].detail
+        assert "when 00000001 ends" in words_of(places(plan)[make_id(2)].detail)
 
     def test_one_gpu_is_spoken_of_in_the_singular(self) -> None:
         plan = plan_admission(observe([request(1)], [holder(9, 4)]))
-        assert places(plan)[make_id(1)].detail.startswith("1 quad GPU on one node")
+        assert words_of(places(plan)[make_id(1)].detail).startswith("1 quad GPU on one node")
 
     def test_pending_request_becomes_queued_once(self) -> None:
         seen = observe([request(1)], [holder(9, 4)])
@@ -501,7 +504,7 @@ class TestKeptPromises:
         assert not placed(plan)
         place = places(plan)[make_id(1)]
         assert place.estimated_start_at == due.now
-        assert place.detail == "Its time has come; a is being cleared for it."
+        assert words_of(place.detail) == "Its time has come; a is being cleared for it."
 
     def test_early_release_moves_everybody_up_in_order(self) -> None:
         seen = self.promise(observe([request(1, 4), request(2, 4)], [holder(9, 1)]), 1, 2)
@@ -545,7 +548,7 @@ class TestKeptPromises:
         assert placed(plan) == {make_id(2): "a"}
         first, third = places(plan)[make_id(1)], places(plan)[make_id(3)]
         assert (first.estimated_start_at, first.reason) == (NOW + 3 * HOUR, Reason.BOOKED)
-        assert first.detail == "Booked for 2030-01-01 15:00 UTC on a."
+        assert words_of(first.detail) == "Booked for 2030-01-01 15:00 UTC on a."
         assert third.estimated_start_at == NOW + 4 * HOUR + 5 * MINUTE
 
 

@@ -24,6 +24,7 @@ from tests.support.domain_values import (
 )
 from tests.support.parts import change
 from tests.support.reservation_plans import observe, only_record, plan_for
+from tests.support.words import words_of
 
 DRAIN = Drain(NodeName("a"), "quad", "new fans")
 
@@ -32,7 +33,7 @@ class TestWhoIsThere:
     def test_is_told_once_as_event_and_on_terminals(self) -> None:
         record = only_record(plan_for("active", ServerPhase.READY, drains=(DRAIN,)))
         assert record.event.kind is EventKind.NODE_LEAVES
-        assert record.event.message == record.after.memory.drain_warning
+        assert record.event.message == words_of(record.after.memory.drain_warning)
         assert "Node a is being taken out of service: new fans." in record.event.message
         telling, noted = plan_for("active", ServerPhase.READY, reservation=record.after, drains=(DRAIN,))
         assert isinstance(telling, Tell)
@@ -49,7 +50,7 @@ class TestWhoIsThere:
     def test_is_told_when_the_node_stays_after_all(self) -> None:
         told = only_record(plan_for("active", ServerPhase.READY, drains=(DRAIN,))).after
         record = only_record(plan_for("active", ServerPhase.READY, reservation=told))
-        assert (record.event.kind, record.after.memory.drain_warning) == (EventKind.NODE_STAYS, "")
+        assert (record.event.kind, words_of(record.after.memory.drain_warning)) == (EventKind.NODE_STAYS, "")
         assert "Node a stays in service after all." in record.event.message
 
     def test_does_not_get_more_time_that_was_asked_for_before(self) -> None:
@@ -57,7 +58,7 @@ class TestWhoIsThere:
         record = only_record(plan_for("active", ServerPhase.READY, operations=(asked,), drains=(DRAIN,)))
         assert record.event.kind is EventKind.EXTENSION_REFUSED
         assert record.after.state.expires_at == record.before.state.expires_at
-        assert "Node a is being taken out of service" in record.after.memory.extension_error
+        assert "Node a is being taken out of service" in words_of(record.after.memory.extension_error)
         assert [outcome.status for outcome in record.outcomes] == [OperationStatus.FAILED]
 
 

@@ -29,6 +29,7 @@ from tests.support.reservation_plans import (
     plan_for,
     records,
 )
+from tests.support.words import words_of
 
 
 class TestCancel:
@@ -51,7 +52,7 @@ class TestCancel:
         by_admin, by_owner = replace(make_cancel(), is_by_admin=True), make_cancel()
         after = only_record(plan_for(status, operations=(by_admin, by_owner))).after
         assert (after.state.status, after.state.reason) == (Status.CANCELLED, Reason.CANCELLED_BY_ADMIN)
-        assert after.state.detail == "It was cancelled by an admin."
+        assert words_of(after.state.detail) == "It was cancelled by an admin."
         first = only_record(plan_for(status, operations=(by_owner, by_admin))).after
         assert first.state.reason is Reason.CANCELLED_BY_USER
 

@@ -31,6 +31,7 @@ from tests.support.reservation_plans import (
     only_record,
     records,
 )
+from tests.support.words import words_of
 
 GANG_NODES = (NodeName("a"), NodeName("b"))
 
@@ -95,13 +96,13 @@ class TestGangs:
     def test_lost_member_is_named(self) -> None:
         record = only_record(plan_reservation(observe_gang(Status.ACTIVE, (ServerPhase.READY, None))))
         assert record.after.state.reason is Reason.POD_DELETED
-        assert record.after.state.detail.endswith("Gone: gpu-dev-00000001-1 on b.")
+        assert words_of(record.after.state.detail).endswith("Gone: gpu-dev-00000001-1 on b.")
 
     def test_broken_member_is_named_with_its_words(self) -> None:
         seen = observe_gang(Status.ACTIVE, (ServerPhase.READY, ServerPhase.FAILED))
         record = only_record(plan_reservation(seen))
         assert record.after.state.reason is Reason.SERVER_FAILED
-        assert record.after.state.detail.endswith("gpu-dev-00000001-1 on b: Its words.")
+        assert words_of(record.after.state.detail).endswith("gpu-dev-00000001-1 on b: Its words.")
 
     def test_members_on_each_others_nodes_are_left_over_and_go(self) -> None:
         members = (make_member(0, node="b"), make_member(1, node="a"))

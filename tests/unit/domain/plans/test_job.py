@@ -13,6 +13,7 @@ from gpudev.domain.server import ServerPhase
 from gpudev.texts.vocabulary import EventKind, Outcome, Reason, Status
 from tests.support.domain_values import make_cancel, make_reservation
 from tests.support.reservation_plans import KNOWN, MOMENTS, observe
+from tests.support.words import words_of
 
 FETCHED = Job(7, is_fetched=True, output="words")
 
@@ -54,7 +55,7 @@ def test_who_gives_back_a_finished_command_has_not_cancelled_it(
         outcome,
     )
     assert after.state.exit_code == (job.exit_code if job else None)
-    assert after.state.detail.endswith(words)
+    assert words_of(after.state.detail).endswith(words)
 
 
 def test_its_output_is_kept_before_its_end_is_recorded_and_the_server_goes() -> None:
@@ -69,7 +70,7 @@ def test_the_end_of_its_time_is_the_outcome_and_tells_where_the_files_are() -> N
         Outcome.TIMED_OUT,
         None,
     )
-    assert f'on the disk "work" in submit/{after.id8}/files.' in after.state.detail
+    assert f'on the disk "work" in submit/{after.id8}/files.' in words_of(after.state.detail)
 
 
 def test_an_end_that_nobody_waits_for_is_told_once() -> None:

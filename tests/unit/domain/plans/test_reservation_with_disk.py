@@ -30,6 +30,7 @@ from tests.support.reservation_plans import (
     observe,
     records,
 )
+from tests.support.words import words_of
 
 
 class TestDisk:
@@ -56,7 +57,7 @@ class TestDisk:
         [record] = plan_reservation(observe(Status.PREPARING, None, disk=broken))
         assert isinstance(record, Record)
         assert (record.after.state.status, record.after.state.reason) == (Status.FAILED, Reason.DISK_FAILED)
-        assert "The volume is gone." in record.after.state.detail
+        assert "The volume is gone." in words_of(record.after.state.detail)
 
     def test_a_disk_may_take_as_long_as_a_start_may(self) -> None:
         """The storage says nothing meanwhile, so that silence is no reason to give up."""

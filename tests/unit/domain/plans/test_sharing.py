@@ -21,6 +21,7 @@ from gpudev.domain.reservation import Reservation
 from gpudev.domain.sharing import Shares, SharingPolicy
 from gpudev.texts.vocabulary import Reason, Status
 from tests.support.domain_values import HOUR, NOW, POLICY, QUAD, make_id, make_node, make_reservation
+from tests.support.words import words_of
 
 A, B = NodeName("a"), NodeName("b")
 TWO_GPUS = SharingPolicy(Quotas((QuotaRule("*", "*", Quota(gpus=2)),)))
@@ -74,7 +75,7 @@ class TestLongShare:
         assert set(started(plan)) == {make_id(3), make_id(4)}, "what is short, and what is another user's"
         place = places(plan)[make_id(2)]
         assert place.reason is Reason.WAITING_FOR_QUOTA
-        assert place.detail == (
+        assert words_of(place.detail) == (
             "ada may hold 4 quad GPUs for longer than 4 hours: there is room in that at "
             "2030-01-02 07:55 UTC, when 00000001 has 4 hours left."
         )
@@ -121,7 +122,7 @@ class TestQuota:
         assert list(started(plan)) == [make_id(3)]
         place = places(plan)[make_id(2)]
         assert place.reason is Reason.WAITING_FOR_QUOTA
-        assert place.detail == (
+        assert words_of(place.detail) == (
             "The quota of ada is 2 quad GPUs at once: there is room in it at 2030-01-01 13:05 UTC, "
             "when 00000001 ends."
         )
@@ -200,7 +201,7 @@ class TestMaintenance:
         assert started(plan) == {make_id(2): (A,)}
         place = places(plan)[make_id(1)]
         assert place.estimated_start_at == NOW + 3 * HOUR
-        assert place.detail == (
+        assert words_of(place.detail) == (
             "4 quad GPUs on one node: a is back from its maintenance at 2030-01-01 15:00 UTC."
         )
 
@@ -247,4 +248,4 @@ class TestLabels:
         seen = observe([request(1, node_labels={"nsight": "true"})], self.POLICY_OF_LABELS, (holder,), nodes)
         place = places(plan_admission(seen))[make_id(1)]
         assert place.planned_nodes == (B,)
-        assert place.detail.startswith("1 quad GPU on one node with nsight=true: b has room at")
+        assert words_of(place.detail).startswith("1 quad GPU on one node with nsight=true: b has room at")

@@ -32,6 +32,7 @@ from tests.support.reservation_plans import (
     only_record,
     plan_for,
 )
+from tests.support.words import words_of
 
 
 class TestWaiting:
@@ -113,13 +114,13 @@ class TestPreparing:
             Reason.PLACEMENT_LOST,
         )
         assert record.event.kind is EventKind.REQUEUED
-        assert "The cluster's words." in record.after.state.detail
+        assert "The cluster's words." in words_of(record.after.state.detail)
 
     def test_server_that_cannot_run_fails_the_reservation_with_the_words_of_the_cluster(self) -> None:
         record, deletion = plan_for("preparing", ServerPhase.FAILED)
         assert isinstance(record, Record)
         assert (record.after.state.status, record.after.state.reason) == (Status.FAILED, Reason.START_FAILED)
-        assert "The cluster's words." in record.after.state.detail
+        assert "The cluster's words." in words_of(record.after.state.detail)
         assert isinstance(deletion, DeleteServer)
 
     @pytest.mark.parametrize("phase", [None, ServerPhase.STARTING, ServerPhase.UNPLACEABLE], ids=str)
@@ -136,22 +137,25 @@ class TestPreparing:
             Status.FAILED,
             Reason.START_TIMED_OUT,
         )
-        assert WORDS in record.after.state.detail
+        assert WORDS in words_of(record.after.state.detail)
 
     def test_progress_gives_the_start_more_time(self) -> None:
         late = start_is_given_up_at(make_reservation(status=Status.PREPARING), POLICY) + MINUTE
         server = make_server(phase=ServerPhase.STARTING, progress="Pulling the image.")
         record, look = plan_for("preparing", now=late, server=server)
         assert isinstance(record, Record)
-        assert (record.after.memory.progress, record.after.memory.progress_at) == ("Pulling the image.", late)
+        assert (words_of(record.after.memory.progress), record.after.memory.progress_at) == (
+            "Pulling the image.",
+            late,
+        )
         assert look == LookAgain(late + POLICY.recheck)
 
     def test_that_a_server_is_there_is_noted_as_progress(self) -> None:
         placed = make_reservation(status=Status.PREPARING, progress=None)
         note, look = plan_for("preparing", ServerPhase.STARTING, reservation=placed)
         assert isinstance(note, Note)
-        assert (note.after.memory.progress, note.after.memory.progress_at) == ("", NOW)
-        assert note.after.state.detail == placed.state.detail
+        assert (note.after.memory.progress, note.after.memory.progress_at) == (None, NOW)
+        assert words_of(note.after.state.detail) == words_of(placed.state.detail)
         assert look == self.SOON
 
     def test_nothing_is_given_up_while_the_cluster_is_silent(self) -> None:

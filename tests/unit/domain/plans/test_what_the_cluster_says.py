@@ -23,6 +23,7 @@ from tests.support.reservation_plans import (
     observe,
     records,
 )
+from tests.support.words import words_of
 
 
 class TestWhatTheClusterSays:
@@ -43,7 +44,7 @@ class TestWhatTheClusterSays:
         (record, deletion) = plan_reservation(observe("preparing", None, server=server))
         assert isinstance(record, Record)
         assert (record.after.state.status, record.after.state.reason) == (Status.FAILED, reason)
-        assert record.after.state.detail.endswith("Words.")
+        assert words_of(record.after.state.detail).endswith("Words.")
         assert isinstance(deletion, DeleteServer)
 
     @pytest.mark.parametrize("cause", [Cause.NODE_LOST, Cause.EVICTED])
@@ -99,7 +100,7 @@ class TestWhatTheClusterSays:
             "preparing", None, server=make_server(phase=ServerPhase.STARTING, progress="Fetching.")
         )
         (record,) = records(plan_reservation(seen))
-        assert (record.event.kind, record.after.state.detail) == (EventKind.PROGRESS, "Fetching.")
+        assert (record.event.kind, words_of(record.after.state.detail)) == (EventKind.PROGRESS, "Fetching.")
         assert records(plan_reservation(replace(seen, reservation=record.after))) == []
 
     def test_the_address_of_a_placement_goes_before_the_placement_is_given_up(self) -> None:

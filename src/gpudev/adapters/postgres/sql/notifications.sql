@@ -32,12 +32,13 @@ WITH m AS (
 )
 SELECT m.msg_id, m.read_ct, m.enqueued_at, m.test_of IS NOT NULL AS is_test,
        m.test_of IS NOT NULL OR (m.reservation_id IS NOT NULL AND m.number IS NOT NULL) AS is_ours,
-       e.kind AS event, e.number, e.message, e.at,
-       r.reservation_id, r.name, r.gpu_type, r.gpu_count, r.status,
+       e.kind AS event, e.number, e.fact, e.at,
+       r.reservation_id, r.name, r.gpu_type, r.gpu_count, r.status, s.time_zone,
        u.username, t.user_id, t.kind, t.url, t.secret, t.topics
 FROM m
 LEFT JOIN reservation_events e ON e.reservation_id = m.reservation_id AND e.number = m.number
 LEFT JOIN reservation_records r ON r.reservation_id = e.reservation_id
+LEFT JOIN reservation_settings s ON s.reservation_id = e.reservation_id
 LEFT JOIN api_users u ON u.user_id = coalesce(r.user_id, m.test_of)
 LEFT JOIN notification_targets t ON t.user_id = u.user_id
 ORDER BY m.msg_id;

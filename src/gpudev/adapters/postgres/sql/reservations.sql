@@ -38,7 +38,7 @@ WITH home AS (
                                      duration, start_at, warning, created_at, last_updated, status, detail,
                                      event_count, disk_id, disk_name)
     SELECT :id::uuid, :user_id::integer, :name, :gpu_type, :gpu_count, :node_count, :node_labels::jsonb,
-           :duration::interval, :start_at::timestamptz, :warning, :created_at, :created_at, 'pending', :detail, 1,
+           :duration::interval, :start_at::timestamptz, :warning::jsonb, :created_at, :created_at, 'pending', :detail::jsonb, 1,
            home.disk_id, coalesce(home.name, '')
     FROM (SELECT) one LEFT JOIN home ON true
     RETURNING reservation_id, user_id, gpu_type, disk_id, disk_name
@@ -49,8 +49,8 @@ WITH home AS (
     SELECT 'disk', disk_id, 0 FROM home
     ON CONFLICT (kind, key) DO NOTHING
 ), told AS (
-    INSERT INTO reservation_events (reservation_id, number, kind, message, at, elapsed)
-    SELECT reservation_id, 1, 'submitted', :event_message, :created_at, interval '0' FROM submitted
+    INSERT INTO reservation_events (reservation_id, number, kind, fact, at, elapsed)
+    SELECT reservation_id, 1, 'submitted', :event_fact::jsonb, :created_at, interval '0' FROM submitted
 ), counted AS (
     INSERT INTO reservation_counts AS known (user_id, gpu_type, slot, counted)
     SELECT user_id, gpu_type, pg_backend_pid() % 16, 1 FROM submitted
@@ -71,8 +71,9 @@ WITH audited AS (
     SELECT a.username, a.action, a.target, a.address, a.outcome, a.detail
     FROM jsonb_populate_recordset(NULL::audit_entries, :audit) a
 )
-INSERT INTO reservation_settings (reservation_id, image, env_vars, ssh_public_keys, github_user, client_version)
-VALUES (:id, :image, :env_vars, :ssh_public_keys, :github_user, :client_version);
+INSERT INTO reservation_settings (reservation_id, image, env_vars, ssh_public_keys, github_user, client_version,
+                                  time_zone)
+VALUES (:id, :image, :env_vars, :ssh_public_keys, :github_user, :client_version, :time_zone);
 
 -- name: get
 SELECT * FROM reservation_rows WHERE reservation_id = $1;
@@ -195,7 +196,7 @@ WHERE status IN ('pending', 'queued')
 ORDER BY gpu_type, created_at, reservation_id;
 
 -- name: list_events
-SELECT number, kind, reason, message, at, elapsed FROM reservation_events
+SELECT number, kind, reason, fact, at, elapsed FROM reservation_events
 WHERE reservation_id = $1 AND number > $2
 ORDER BY number;
 
@@ -250,8 +251,8 @@ WITH changed AS (
     UPDATE turns SET next_turn_at = :at::timestamptz, asked = asked + (:lease_token IS NULL)::integer
     FROM changed WHERE turns.kind = 'reservation' AND turns.key = changed.reservation_id
 ), told AS (
-    INSERT INTO reservation_events (reservation_id, number, kind, reason, message, at, elapsed)
-    SELECT reservation_id, event_count, :event_kind, :event_reason, :event_message, :at::timestamptz,
+    INSERT INTO reservation_events (reservation_id, number, kind, reason, fact, at, elapsed)
+    SELECT reservation_id, event_count, :event_kind, :event_reason, :event_fact::jsonb, :at::timestamptz,
            :at::timestamptz - (SELECT e.at FROM reservation_events e
                   WHERE e.reservation_id = :id ORDER BY e.number DESC LIMIT 1)
     FROM changed

@@ -155,7 +155,7 @@ CREATE TABLE reservation_records (
     start_at        timestamptz,
     disk_id         uuid,
     disk_name       text NOT NULL DEFAULT '',
-    warning         text NOT NULL DEFAULT '',
+    warning         jsonb,
     created_at      timestamptz NOT NULL,
 
     -- State: written by turns and admission; each write bumps the version and appends an event.
@@ -167,7 +167,7 @@ CREATE TABLE reservation_records (
                       'command_finished', 'start_failed', 'start_timed_out', 'start_stalled', 'queue_stalled',
                       'queued_too_long', 'server_failed', 'image_unavailable', 'pod_deleted', 'node_lost', 'evicted',
                       'out_of_memory', 'disk_failed', 'internal_error')),
-    detail        text NOT NULL DEFAULT '',
+    detail        jsonb,
     placed_at     timestamptz,
     launched_at   timestamptz,
     expires_at    timestamptz,
@@ -194,23 +194,23 @@ CREATE TABLE reservation_records (
 
     -- Memory: what its controller has done and need not repeat. Written by its turns; no change of the version.
     warned_minutes   integer,
-    told_notices     text[],
-    extension_error  text NOT NULL DEFAULT '',
+    told_notices     jsonb,
+    extension_error  jsonb,
     oom_count        integer NOT NULL DEFAULT 0,
     last_oom_at      timestamptz,
-    progress         text,
+    progress         jsonb,
     progress_at      timestamptz,
     stale_since      timestamptz,
     driven_at        timestamptz,
     kept_until       timestamptz,
     idle_warned_at   timestamptz,
-    idle_warning     text NOT NULL DEFAULT '',
-    drain_warning    text NOT NULL DEFAULT '',
+    idle_warning     jsonb,
+    drain_warning    jsonb,
 
     -- Use, as it was measured last; the measurements are in `reservation_usage`.
     usage_at    timestamptz,
     idle_since  timestamptz,
-    idle_words  text NOT NULL DEFAULT '',
+    idle_words  jsonb,
 
     CONSTRAINT reservations_end CHECK (
         (ended_at IS NULL) = (status IN ('pending', 'queued', 'preparing', 'active'))),
@@ -257,7 +257,8 @@ CREATE TABLE reservation_settings (
     env_vars         jsonb NOT NULL,
     ssh_public_keys  text[] NOT NULL,
     github_user      text NOT NULL,
-    client_version   text NOT NULL
+    client_version   text NOT NULL,
+    time_zone        text NOT NULL DEFAULT ''
 );
 COMMENT ON TABLE reservation_settings IS 'How the dev server is set up; written once';
 
@@ -282,7 +283,7 @@ CREATE TABLE reservation_events (
                         'out_of_memory', 'node_leaves', 'node_stays', 'finished', 'expired', 'cancelled', 'failed',
                         'cleaned')),
     reason          text,
-    message         text NOT NULL,
+    fact            jsonb NOT NULL,
     at              timestamptz NOT NULL,
     elapsed         interval NOT NULL,
     PRIMARY KEY (reservation_id, number)
@@ -357,7 +358,7 @@ CREATE TABLE reservation_counts (
 -- A whole reservation, as the service reads it.
 CREATE VIEW reservation_rows AS
 SELECT r.*, u.username, s.image, s.env_vars, s.ssh_public_keys, s.github_user, s.client_version,
-       m.member_nodes, m.member_hosts, m.member_ports, m.member_keys
+       m.member_nodes, m.member_hosts, m.member_ports, m.member_keys, s.time_zone
 FROM reservation_records r JOIN api_users u USING (user_id)
 JOIN reservation_settings s USING (reservation_id)
 CROSS JOIN LATERAL (

@@ -3,9 +3,9 @@
 WITH sampled AS (
     SELECT * FROM jsonb_to_recordset(:samples) AS s (
         reservation_id uuid, at timestamptz, gpu_use real, gpu_memory real, ssh real, jupyter real, cpu real,
-        is_simulated boolean, idle_since timestamptz, words text)
+        is_simulated boolean, idle_since timestamptz, signals jsonb)
 ), noted AS (
-    UPDATE reservation_records r SET usage_at = s.at, idle_since = s.idle_since, idle_words = s.words
+    UPDATE reservation_records r SET usage_at = s.at, idle_since = s.idle_since, idle_words = s.signals
     FROM sampled s WHERE r.reservation_id = s.reservation_id
     RETURNING r.reservation_id
 )

@@ -6,14 +6,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from gpudev.api.zones import find_zone
+from gpudev.texts.zones import zone_or_utc
 
 SUMMER = datetime(2030, 7, 1, 12, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("name, hour", [("Europe/Berlin", 14), ("America/New_York", 8), ("UTC", 12)])
 def test_a_known_name_is_that_zone(name: str, hour: int) -> None:
-    assert SUMMER.astimezone(find_zone(name)).hour == hour
+    assert SUMMER.astimezone(zone_or_utc(name)).hour == hour
 
 
 @pytest.mark.parametrize(
@@ -33,4 +33,4 @@ def test_a_known_name_is_that_zone(name: str, hour: int) -> None:
     ],
 )
 def test_any_other_name_is_utc(name: str) -> None:
-    assert find_zone(name) is UTC
+    assert zone_or_utc(name) is UTC

@@ -7,6 +7,7 @@ import uuid
 from dataclasses import replace
 from datetime import timedelta
 
+import asyncpg
 import pytest
 
 from gpudev.bootstrap.foundation import Stores
@@ -21,7 +22,7 @@ from gpudev.ports.store import Claim, ListQuery
 from gpudev.ports.turns import Kind
 from gpudev.ports.users import User
 from gpudev.texts.fact import fact
-from gpudev.texts.vocabulary import EventKind, OperationKind, OperationStatus, Reason, Status
+from gpudev.texts.vocabulary import EventKind, OperationKind, OperationStatus, Outcome, Reason, Status
 from tests.support.parts import PART_OF, change
 from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
 
@@ -226,6 +227,37 @@ async def test_what_was_noted_stays_with_a_record(stores: Stores, user: User) ->
     assert {
         name: getattr(getattr(stored, PART_OF[name]), name) for name in MARKS
     } == MARKS | of_an_earlier_start
+
+
+async def test_a_record_writes_all_parts_or_none(stores: Stores, user: User) -> None:
+    asked = await submit(stores, make_reservation(user))
+    claimed = await claim(stores, asked)
+    spoilt = placing(change(asked, oom_count=None))
+    with pytest.raises(asyncpg.NotNullViolationError):
+        await stores.reservations.record(claimed, spoilt)
+    only_memory = Record(
+        asked, change(asked, oom_count=None), Event(EventKind.WARNING, fact("words", words="Look out."), NOON)
+    )
+    with pytest.raises(asyncpg.NotNullViolationError):
+        await stores.reservations.record(claimed, only_memory)
+    assert await stores.reservations.get(asked.id) == asked
+    assert len(await stores.reservations.list_events(asked.id, 0)) == 1
+
+
+async def test_a_record_writes_what_the_plan_had_decided_before(stores: Stores, user: User) -> None:
+    asked = await submit(stores, make_reservation(user))
+    claimed = await claim(stores, asked)
+    decided = change(asked, outcome=Outcome.FAILED, exit_code=3, warned_minutes=5)
+    after = end(decided, Status.CANCELLED, Reason.CANCELLED_BY_USER, NOON)
+    await stores.reservations.record(
+        claimed,
+        Record(
+            decided, after, Event(EventKind.CANCELLED, fact("words", words="Over."), NOON, after.state.reason)
+        ),
+    )
+    stored = await stores.reservations.get(asked.id)
+    assert (stored.state.outcome, stored.state.exit_code) == (Outcome.FAILED, 3)
+    assert stored.memory.warned_minutes == 5
 
 
 @pytest.mark.parametrize("late", [{"version": 99}, {"name": "of another process"}], ids=["version", "lease"])

@@ -93,7 +93,7 @@ class _Transaction:
 
     async def _write(self, record: Record) -> bool:
         if record.after.state.status is not Status.PREPARING or record.after.spec.disk_id is None:
-            return await write_record(self._connection, record, None) is not None
+            return await write_record(self._connection, record, record.before, None) is not None
         try:
             async with self._connection.transaction():
                 await self._place_with_disk(record)
@@ -103,7 +103,7 @@ class _Transaction:
 
     async def _place_with_disk(self, record: Record) -> None:
         """The place and the disk, both or neither."""
-        version = await write_record(self._connection, record, None)
+        version = await write_record(self._connection, record, record.before, None)
         after = record.after
         take_disk = _SQL.bind("take_disk", disk_id=after.spec.disk_id, reservation_id=after.id)
         if version is None or not await self._connection.fetchval(*take_disk):

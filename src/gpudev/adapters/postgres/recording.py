@@ -21,15 +21,22 @@ Statement = tuple[Any, ...]
 """A query and its values."""
 
 
-async def write_record(connection: Connection, record: Record, lease_token: str | None) -> int | None:
-    """State and event, then what else has changed; the new version, or None if somebody moved first."""
-    others = list(_list_others(record))
-    is_alone = not others or connection.is_in_transaction()
+async def write_record(
+    connection: Connection, record: Record, stored: Reservation, lease_token: str | None
+) -> int | None:
+    """State and event, then what else is not as it is stored, all or nothing.
+
+    The new version, or None if somebody moved first. A plan may have come to its change in steps, so
+    `record.before` need not be what is stored.
+    """
+    others = list(_list_others(record, stored))
+    remembers = record.after.memory != stored.memory
+    is_alone = not (others or remembers) or connection.is_in_transaction()
     async with nullcontext() if is_alone else connection.transaction():
         version: int | None = await connection.fetchval(*_write_state(record, lease_token))
         if version is None:
             return None
-        if record.after.memory != record.before.memory:
+        if remembers:
             await connection.execute(*write_memory(record.after, version, lease_token))
         for statement in others:
             await connection.execute(*statement)
@@ -83,25 +90,25 @@ def _write_state(record: Record, lease_token: str | None) -> Statement:
     )
 
 
-def _list_others(record: Record) -> Iterator[Statement]:
-    before, after = record.before, record.after
-    if after.location.members != before.location.members:
+def _list_others(record: Record, stored: Reservation) -> Iterator[Statement]:
+    after = record.after
+    if after.location.members != stored.location.members:
         yield _write_members(after)
-    if after.location.volume_id != before.location.volume_id:
+    if after.location.volume_id != stored.location.volume_id:
         yield _SQL.bind("write_volume", id=after.id, volume_id=after.location.volume_id)
-    if after.state.outcome != before.state.outcome:
+    if after.state.outcome != stored.state.outcome:
         yield _SQL.bind(
             "write_outcome", id=after.id, outcome=after.state.outcome, exit_code=after.state.exit_code
         )
-    if after.forecast != before.forecast:
+    if after.forecast != stored.forecast:
         yield _SQL.bind("clear_forecast", id=after.id)
-    yield from _list_consequences(record)
+    yield from _list_consequences(record, stored)
 
 
-def _list_consequences(record: Record) -> Iterator[Statement]:
+def _list_consequences(record: Record, stored: Reservation) -> Iterator[Statement]:
     """What others have to know of it."""
-    before, after = record.before, record.after
-    if after.state.status is Status.PREPARING and before.is_waiting:
+    after = record.after
+    if after.state.status is Status.PREPARING and stored.is_waiting:
         yield _SQL.bind("start_forecast", id=after.id, at=record.event.at)
     if record.outcomes:
         yield settle(record.outcomes, record.event.at)

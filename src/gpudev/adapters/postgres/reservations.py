@@ -161,7 +161,7 @@ class PostgresReservations:
 
     async def record(self, claim: Claim, record: Record) -> Reservation:
         async with self._database.connection() as connection:
-            version = await write_record(connection, record, claim.lease.token)
+            version = await write_record(connection, record, claim.reservation, claim.lease.token)
         if version is None:
             raise Stale("reservation_changed", id=record.after.id)
         return replace(record.after, version=version)
@@ -183,7 +183,7 @@ class PostgresReservations:
         self, claim: Claim, record: Record, error: str = "", message_ids: Sequence[int] = ()
     ) -> None:
         async with self._database.transaction() as connection:
-            if await write_record(connection, record, claim.lease.token) is None:
+            if await write_record(connection, record, claim.reservation, claim.lease.token) is None:
                 raise Stale("reservation_changed", id=record.after.id)
             await bury(connection, claim.lease, Burial(error, message_ids, record.event.at))
 

@@ -19,7 +19,7 @@ class PostgresUsages:
         self._database = database
 
     async def add(self, samples: Sequence[Sample]) -> None:
-        await self._database.execute(*_SQL.bind("add", samples=[_row_of(sample) for sample in samples]))
+        await self._database.execute(*_add(samples))
 
     async def list_points(self, reservation_id: ReservationId, count: int) -> tuple[UsagePoint, ...]:
         rows = await self._database.fetch(
@@ -28,13 +28,14 @@ class PostgresUsages:
         return tuple(UsagePoint(**dict(row)) for row in rows)
 
 
-def _row_of(sample: Sample) -> dict[str, Any]:
-    usage = sample.usage
-    return {
-        "reservation_id": sample.reservation_id,
-        "at": usage.at.isoformat(),
-        **{signal.value: usage.signals.get(signal) for signal in Signal},
-        "is_simulated": usage.is_simulated,
-        "idle_since": sample.idle_since.isoformat() if sample.idle_since else None,
-        "signals": sample.signals,
-    }
+def _add(samples: Sequence[Sample]) -> tuple[Any, ...]:
+    usages = [sample.usage for sample in samples]
+    return _SQL.bind(
+        "add",
+        ids=[sample.reservation_id for sample in samples],
+        times=[usage.at for usage in usages],
+        **{signal.value: [usage.signals.get(signal) for usage in usages] for signal in Signal},
+        simulated=[usage.is_simulated for usage in usages],
+        idle_since=[sample.idle_since for sample in samples],
+        signals=[sample.signals for sample in samples],
+    )

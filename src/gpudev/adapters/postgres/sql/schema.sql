@@ -1,5 +1,8 @@
 -- The whole schema in one place, to read. The migrations are what is applied, and `tests/migration/test_schema.py`
 -- proves that they add up to this. PGMQ, which is installed first, is not shown.
+--
+-- What happened and what is to be said of it is a fact, {"key": ..., "data": {...}}, as jsonb: `gpudev/texts` makes a
+-- sentence of it where it is shown.
 
 -- People and their keys ------------------------------------------------------------------------------------------
 

@@ -1,9 +1,10 @@
 -- Note what was measured of the use of servers.
 -- name: add
 WITH sampled AS (
-    SELECT * FROM jsonb_to_recordset(:samples) AS s (
-        reservation_id uuid, at timestamptz, gpu_use real, gpu_memory real, ssh real, jupyter real, cpu real,
-        is_simulated boolean, idle_since timestamptz, signals jsonb)
+    SELECT * FROM unnest(:ids::uuid[], :times::timestamptz[], :gpu_use::real[], :gpu_memory::real[], :ssh::real[],
+                         :jupyter::real[], :cpu::real[], :simulated::boolean[], :idle_since::timestamptz[],
+                         :signals::jsonb[])
+        AS s (reservation_id, at, gpu_use, gpu_memory, ssh, jupyter, cpu, is_simulated, idle_since, signals)
 ), noted AS (
     UPDATE reservation_records r SET usage_at = s.at, idle_since = s.idle_since, idle_words = s.signals
     FROM sampled s WHERE r.reservation_id = s.reservation_id

@@ -32,7 +32,7 @@ def count(source: Path) -> Mapping[str, str]:
         "files": str(len(files)),
         "lines": str(sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files)),
         "fields of the largest type outside wire": _most(_list_fields(trees)),
-        "columns of the widest table": _most(_count_columns(sql / "migrations")),
+        "columns of the widest table": _most(_count_columns(sql)),
         "parameters of the widest statement": _most(_count_parameters(sql)),
         "modules with one importer": str(_count_single_importers(trees)),
         "modules with one importer, under 50 lines": str(_count_single_importers(trees, source)),
@@ -60,16 +60,17 @@ def _is_dataclass(node: ast.ClassDef) -> bool:
     return any("dataclass" in ast.unparse(decorator) for decorator in node.decorator_list)
 
 
-def _count_columns(migrations: Path) -> Counter[str]:
-    """By table, as all migrations together leave it."""
+def _count_columns(sql: Path) -> Counter[str]:
+    """By table, as the schema has it; before there was one file for it, as all migrations together leave it."""
+    schema = sql / "schema.sql"
     columns: Counter[str] = Counter()
-    for file in sorted(migrations.glob("*.sql")):
+    for file in [schema] if schema.exists() else sorted(sql.glob("migrations/*.sql")):
         for created, body, altered, changes in _STATEMENT.findall(file.read_text(encoding="utf-8")):
             if created:
                 columns[created] += sum(_is_column(line) for line in body.splitlines())
             columns[altered] += len(re.findall(r"ADD COLUMN|ADD (?!CONSTRAINT|CHECK)\w+ ", changes))
             columns[altered] -= len(re.findall(r"DROP COLUMN", changes))
-    del columns[""]
+    columns.pop("", None)
     return columns
 
 

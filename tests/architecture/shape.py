@@ -18,6 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 _STATEMENT = re.compile(r"(?:CREATE TABLE (\w+) \((.*?)\n\)|ALTER TABLE (\w+)\s(.*?));", re.DOTALL)
+_PARAMETER = re.compile(r"(?<![:\w']):([a-z]\w*)")
 _NOT_A_COLUMN = ("CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK", "FOREIGN", "EXCLUDE", "LIKE", "--")
 
 
@@ -61,7 +62,7 @@ def _is_dataclass(node: ast.ClassDef) -> bool:
 
 
 def _count_columns(sql: Path) -> Counter[str]:
-    """By table, as the schema has it; before there was one file for it, as all migrations together leave it."""
+    """By table, as the schema has it; before it was one file, as all migrations together leave it."""
     schema = sql / "schema.sql"
     columns: Counter[str] = Counter()
     for file in [schema] if schema.exists() else sorted(sql.glob("migrations/*.sql")):
@@ -84,7 +85,8 @@ def _count_parameters(sql: Path) -> dict[str, int]:
     for file in sql.glob("*.sql"):
         for part in file.read_text(encoding="utf-8").split("-- name: ")[1:]:
             numbers = [int(number) for number in re.findall(r"\$(\d+)", part)]
-            found[f"{file.stem}.{part.split()[0]}"] = max(numbers, default=0)
+            names = set(_PARAMETER.findall(part))
+            found[f"{file.stem}.{part.split()[0]}"] = max([len(names), *numbers])
     return found
 
 

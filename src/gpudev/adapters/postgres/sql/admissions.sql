@@ -19,7 +19,8 @@ WITH placed AS (
         detail = p.detail, planned_nodes = string_to_array(p.planned_nodes, ','), last_queue_update = :now,
         likely_from = p.likely_from, likely_to = p.likely_to
     FROM unnest(:ids::uuid[], :positions::integer[], :estimated_starts::timestamptz[], :reasons::text[],
-                :details::jsonb[], :planned_nodes::text[], :likely_from::timestamptz[], :likely_at::timestamptz[], :likely_to::timestamptz[])
+                :details::jsonb[], :planned_nodes::text[], :likely_from::timestamptz[],
+                :likely_at::timestamptz[], :likely_to::timestamptz[])
         AS p (reservation_id, position, estimated_start_at, reason, detail, planned_nodes,
               likely_from, likely_at, likely_to)
     WHERE reservation_records.reservation_id = p.reservation_id AND status = 'queued'

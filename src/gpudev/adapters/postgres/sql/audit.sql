@@ -23,7 +23,7 @@ SELECT number, first_id, last_id, entries, known_until, previous_hash, hash FROM
 ORDER BY number DESC
 LIMIT 1;
 
--- Entries that no seal covers, in the order of time, so that after a full batch everything up to its last entry is known.
+-- Entries that no seal covers, in the order of time: after a full batch everything up to its last entry is known.
 -- name: list_sealable
 SELECT e.entry_id, e.at, e.username, e.action, e.target, e.address, e.outcome, e.detail FROM audit_entries e
 WHERE e.at >= :since AND NOT EXISTS (SELECT FROM audit_digests d WHERE d.entry_id = e.entry_id)

@@ -1,21 +1,24 @@
 -- Move a message to the dead letters as it is, with the error in its headers. Who comes second finds nothing to move.
 -- name: bury_gpu_reservations
 WITH taken AS (
-    SELECT message, pgmq.archive('gpu_reservations', msg_id) AS is_ours FROM pgmq.q_gpu_reservations WHERE msg_id = :id::bigint
+    SELECT message, pgmq.archive('gpu_reservations', msg_id) AS is_ours
+    FROM pgmq.q_gpu_reservations WHERE msg_id = :id::bigint
 )
 SELECT pgmq.send('gpu_reservations_dead', message, jsonb_build_object('error', :error::text)) FROM taken WHERE is_ours;
 
 -- The same for messages about disks.
 -- name: bury_disk_operations
 WITH taken AS (
-    SELECT message, pgmq.archive('disk_operations', msg_id) AS is_ours FROM pgmq.q_disk_operations WHERE msg_id = :id::bigint
+    SELECT message, pgmq.archive('disk_operations', msg_id) AS is_ours
+    FROM pgmq.q_disk_operations WHERE msg_id = :id::bigint
 )
 SELECT pgmq.send('disk_operations_dead', message, jsonb_build_object('error', :error::text)) FROM taken WHERE is_ours;
 
 -- The same for notifications.
 -- name: bury_notifications
 WITH taken AS (
-    SELECT message, pgmq.archive('notifications', msg_id) AS is_ours FROM pgmq.q_notifications WHERE msg_id = :id::bigint
+    SELECT message, pgmq.archive('notifications', msg_id) AS is_ours
+    FROM pgmq.q_notifications WHERE msg_id = :id::bigint
 )
 SELECT pgmq.send('notifications_dead', message, jsonb_build_object('error', :error::text)) FROM taken WHERE is_ours;
 

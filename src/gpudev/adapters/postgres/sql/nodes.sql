@@ -31,7 +31,7 @@ RETURNING true;
 -- name: undrain
 DELETE FROM drains WHERE node_name = :node RETURNING true;
 
--- Give those on a node a turn. The new version makes every turn in flight stale, so that none goes by without having seen the drain.
+-- Give those on a node a turn. The new version makes every turn in flight stale, so that none misses the drain.
 -- name: wake_holders
 WITH noticed AS (
     UPDATE reservation_records SET version = version + 1

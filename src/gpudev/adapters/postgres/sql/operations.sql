@@ -1,4 +1,4 @@
--- Request an operation. An id that is there already is the same request once more, and so is one that comes at the same moment.
+-- Request an operation. An id that is there already, or that comes at the same moment, is the same request.
 -- name: request
 WITH requested AS (
     INSERT INTO operations (operation_id, reservation_id, kind, requested_at, is_by_admin, length, not_before,

@@ -1,5 +1,6 @@
--- The time of each reservation between `begin` and `end`, cut at midnights of UTC; one that runs counts until `now`. Waits
--- count on the day of the start, early releases on the day of the end. Of CPU types a slot counts as a GPU.
+-- The use between `begin` and `end` by user, type or day: the time of each reservation, cut at midnights of UTC; one
+-- that runs counts until `now`. Waits count on the day of the start, early releases on the day of the end. Of CPU types
+-- a slot counts as a GPU.
 -- name: usage
 WITH running AS (
     SELECT r.reservation_id, r.gpu_type, u.username, greatest(r.gpu_count, 1) AS gpus,

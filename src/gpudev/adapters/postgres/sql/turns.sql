@@ -6,13 +6,13 @@ WHERE kind = :kind AND key = :id
   AND (lease_until IS NULL OR lease_until <= clock_timestamp() OR lease_token = :lease_token)
 RETURNING key, asked, defects;
 
--- The turns that were asked for before the claim are settled; one that was asked for since then is due.
+-- End a turn. The turns that were asked for before the claim are settled; one that was asked for since then is due.
 -- name: end
 UPDATE turns
 SET lease_token = NULL, lease_until = NULL, settled = :settled, next_turn_at = :next_turn_at, defects = :defects
 WHERE kind = :kind AND key = :id AND lease_token = :lease_token;
 
--- No lease is anybody's, and what was to come soon comes now.
+-- End all leases of a kind, and make due what was to come soon.
 -- name: take_over
 UPDATE turns SET lease_token = NULL, lease_until = NULL, next_turn_at = least(next_turn_at, :now::timestamptz)
 WHERE kind = :kind AND (lease_token IS NOT NULL OR next_turn_at <= :now::timestamptz + :within::interval);
@@ -38,7 +38,7 @@ WHERE at > :after;
 SELECT EXISTS (SELECT FROM reservation_records WHERE :kind::text = 'reservation' AND reservation_id = :id::uuid)
     OR EXISTS (SELECT FROM disks WHERE :kind::text = 'disk' AND disk_id = :id::uuid);
 
--- A letter about an item on which our code fails, in place of its messages.
+-- Send a dead letter about an item on which our code fails, in place of its messages.
 -- name: send_dead_letter
 SELECT pgmq.send(:queue::text || '_dead', jsonb_build_object(:field::text, :id::text),
                  jsonb_build_object('error', :error::text)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gpudev.domain.expiry import is_expired
-from gpudev.domain.job import find_outcome, tell_end
+from gpudev.domain.job import Job, find_outcome, tell_end
 from gpudev.domain.plans.actions import KeepJobOutput, Record
 from gpudev.domain.plans.observation import Observation, Plan
 from gpudev.domain.reservation import Event, Reservation
@@ -44,13 +44,12 @@ def plan_finish(seen: Observation) -> tuple[Record, ...]:
     return (Record(seen.reservation, after, Event(EventKind.FINISHED, told, seen.now)),)
 
 
-def note_outcome(seen: Observation, status: Status) -> Reservation:
-    """The reservation as it ends with this status, with what became of its command."""
-    if seen.job is None:
-        return seen.reservation
-    outcome = find_outcome(seen.job, status)
-    state = replace(seen.reservation.state, outcome=outcome, exit_code=seen.job.exit_code)
-    return replace(seen.reservation, state=state)
+def note_outcome(ended: Reservation, job: Job | None) -> Reservation:
+    """A reservation that ends, with what became of its command."""
+    if job is None:
+        return ended
+    outcome = find_outcome(job, ended.state.status)
+    return replace(ended, state=replace(ended.state, outcome=outcome, exit_code=job.exit_code))
 
 
 def is_finished(seen: Observation) -> bool:

@@ -10,6 +10,7 @@ A cluster that does not answer says nothing about the server: then only the user
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import assert_never
 
@@ -91,7 +92,8 @@ def _end_with_job(
 ) -> Record:
     """The end of a reservation whose server could be asked how its command stands."""
     detail = describe_end(seen, status, why, sentence)
-    return ending(note_outcome(seen, status), status, why, seen.now, detail, outcomes=outcomes)
+    record = ending(seen.reservation, status, why, seen.now, detail, outcomes=outcomes)
+    return replace(record, after=note_outcome(record.after, seen.job))
 
 
 def _plan_operation(seen: Observation, asked: Operation) -> Record:

@@ -58,6 +58,12 @@ def test_who_gives_back_a_finished_command_has_not_cancelled_it(
     assert words_of(after.state.detail).endswith(words)
 
 
+def test_an_end_is_recorded_as_a_change_of_what_was_seen() -> None:
+    """What differs between before and after is written: the outcome has to be among it."""
+    seen = active(FETCHED, make_cancel())
+    assert get_record(seen).before == seen.reservation
+
+
 def test_its_output_is_kept_before_its_end_is_recorded_and_the_server_goes() -> None:
     kinds = [type(action) for action in plan_reservation(active(FETCHED, make_cancel()))]
     assert kinds.index(KeepJobOutput) < kinds.index(Record) < kinds.index(DeleteServer)

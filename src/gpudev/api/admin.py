@@ -18,6 +18,7 @@ from gpudev.domain.audit import AuditAction, AuditRecord
 from gpudev.domain.errors import Invalid
 from gpudev.domain.plans.reconciliation import describe_change
 from gpudev.ports.audit import AuditQuery
+from gpudev.texts.fact import fact
 from gpudev.texts.sentences import say
 from gpudev.wire.admin import (
     AuditEntryDetail,
@@ -67,7 +68,7 @@ async def list_users(app: App, caller: Caller) -> Response:
 async def disable_user(app: App, caller: Caller, name: Username) -> Response:
     """Lock a user out: all keys end at once, and no login gives another. Dev servers run on."""
     user = await app.admin.set_active(caller, name, is_active=False)
-    message = f"{user.username} is disabled, and all keys of {user.username} are revoked."
+    message = say(fact("user_disabled_now", username=user.username))
     return json_response(UserChanged(username=user.username, is_active=False, message=message))
 
 
@@ -75,7 +76,7 @@ async def disable_user(app: App, caller: Caller, name: Username) -> Response:
 async def enable_user(app: App, caller: Caller, name: Username) -> Response:
     """Let a user in again. The old keys do not come back."""
     user = await app.admin.set_active(caller, name, is_active=True)
-    message = f"{user.username} is enabled and can log in."
+    message = say(fact("user_enabled", username=user.username))
     return json_response(UserChanged(username=user.username, is_active=True, message=message))
 
 

@@ -11,6 +11,8 @@ from gpudev.api.context import App, Caller
 from gpudev.api.encoding import json_response
 from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.ports.dead_letters import DeadLetter
+from gpudev.texts.fact import fact
+from gpudev.texts.sentences import say
 from gpudev.wire.dead_letters import DeadLetterChanged, DeadLetterDetail, DeadLetterList
 from gpudev.wire.text import Lookup
 
@@ -35,14 +37,16 @@ async def list_dead_letters(app: App, caller: Caller) -> Response:
 async def retry_dead_letter(app: App, caller: Caller, name: Letter) -> Response:
     """Send a dead letter again."""
     sent = await app.dead_letters.retry(caller, name)
-    return json_response(DeadLetterChanged(letter_id=sent.text, message=f"{sent.text} is sent again."))
+    message = say(fact("letter_sent_again", letter=sent.text))
+    return json_response(DeadLetterChanged(letter_id=sent.text, message=message))
 
 
 @router.post("/{name}/drop", response_model=DeadLetterChanged, responses=problems(404))
 async def drop_dead_letter(app: App, caller: Caller, name: Letter) -> Response:
     """Delete a dead letter."""
     dropped = await app.dead_letters.drop(caller, name)
-    return json_response(DeadLetterChanged(letter_id=dropped.text, message=f"{dropped.text} is deleted."))
+    message = say(fact("letter_deleted", letter=dropped.text))
+    return json_response(DeadLetterChanged(letter_id=dropped.text, message=message))
 
 
 def _detail(letter: DeadLetter) -> DeadLetterDetail:

@@ -10,6 +10,8 @@ from gpudev.api import segments  # noqa: F401 - the kind of parameter `key`
 from gpudev.api.context import App, Caller
 from gpudev.api.encoding import json_response, secret_response
 from gpudev.api.problems import OF_EVERY_CALLER, problems
+from gpudev.texts.fact import fact
+from gpudev.texts.sentences import say
 from gpudev.wire.keys import KeyInfo, KeyList, RevokedKey, RotatedKey
 from gpudev.wire.text import Lookup
 
@@ -57,4 +59,4 @@ async def list_keys(app: App, caller: Caller) -> Response:
 async def revoke_key(app: App, caller: Caller, prefix: Prefix) -> Response:
     """End one of one's own keys. One that has ended already stays so."""
     await app.keys.revoke(caller, prefix)
-    return json_response(RevokedKey(key_prefix=prefix, message=f"The API key {prefix} is revoked."))
+    return json_response(RevokedKey(key_prefix=prefix, message=say(fact("key_revoked_now", prefix=prefix))))

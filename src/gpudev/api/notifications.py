@@ -9,6 +9,8 @@ from gpudev.api.encoding import json_response
 from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.app.application import Application
 from gpudev.domain.notification import Target
+from gpudev.texts.fact import fact
+from gpudev.texts.sentences import say
 from gpudev.texts.vocabulary import TargetKind
 from gpudev.wire.notifications import NotificationChoice, NotificationSettings, NotificationTest
 
@@ -35,7 +37,7 @@ async def set_notifications(app: App, caller: Caller, body: NotificationChoice) 
 async def test_notifications(app: App, caller: Caller) -> Response:
     """Send oneself a notification that means nothing."""
     await app.notify.test(caller)
-    return json_response(NotificationTest(message="A test notification is on its way."))
+    return json_response(NotificationTest(message=say(fact("notification_test_sent"))))
 
 
 def _shown(app: Application, target: Target | None, *, with_secret: bool = False) -> NotificationSettings:

@@ -70,6 +70,8 @@ from gpudev.bootstrap.reconciliation import make_reconciliation
 from gpudev.bootstrap.sandboxing import read_sandboxing
 from gpudev.bootstrap.workers import run_workers
 from gpudev.settings import Settings
+from gpudev.texts.fact import fact
+from gpudev.texts.sentences import say
 
 
 def run_api() -> None:
@@ -205,6 +207,6 @@ def _find_simulated_types(settings: Settings) -> frozenset[str]:
 def _make_notices(settings: Settings) -> tuple[str, ...]:
     if settings.local.state_dir is None or uses_kubernetes(settings):
         return ()
-    simulated = ", ".join(sorted(_find_simulated_types(settings)))
-    notice = f"Simulated GPUs can be reserved and counted, not computed on: {simulated}."
+    simulated = sorted(_find_simulated_types(settings))
+    notice = say(fact("simulated_types", types=simulated))
     return (*([notice] if simulated else []), read_sandboxing(settings.local).sentence)

@@ -31,6 +31,8 @@ from gpudev.domain.errors import GpuDevError, NotFound, QuotaExceeded, StoreUnav
 from gpudev.domain.names import UserId
 from gpudev.proxy.tunnel import CHUNK, Tunnel
 from gpudev.telemetry import TUNNEL_REQUESTS, TUNNELS
+from gpudev.texts.fact import fact
+from gpudev.texts.sentences import say
 from gpudev.texts.zones import zone_or_utc
 from gpudev.wire.tunnel import ENDED, GOING_AWAY, IDLE, SUBPROTOCOL
 from gpudev.wire.versions import TIME_ZONE_HEADER
@@ -44,7 +46,7 @@ _PING_SECONDS = 30.0
 _MOST_MESSAGES = 4
 """That wait for a slow dev server; then the client is not read any more."""
 _LONGEST_MESSAGE = 1 << 20
-_OVER = "The reservation is over, its key was revoked, or you may not connect any more."
+_OVER = say(fact("tunnel_over"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,7 @@ class SshProxy:
         if ends:
             await asyncio.wait(map(asyncio.ensure_future, ends), timeout=self._limits.drain_seconds)
         for tunnel in tuple(self._open):
-            await tunnel.end(GOING_AWAY, "stopped", "The SSH proxy is stopped. Connect again.")
+            await tunnel.end(GOING_AWAY, "stopped", say(fact("tunnel_proxy_stopped")))
 
     async def _answer(self, connection: ServerConnection, request: Request) -> Response | None:
         """None is a yes: the tunnel is opened."""
@@ -170,7 +172,7 @@ class SshProxy:
         now = asyncio.get_running_loop().time()
         for tunnel in [one for one in self._open if now - one.touched_at > self._limits.idle_seconds]:
             minutes = self._limits.idle_seconds / 60
-            await tunnel.end(IDLE, "idle", f"Nothing has passed for {minutes:g} minutes.")
+            await tunnel.end(IDLE, "idle", say(fact("tunnel_idle", minutes=minutes)))
         led_to = {one: one.destination for one in self._open if one.destination}
         still_open = await self._connect.list_open(led_to.values())
         over = [tunnel for tunnel, destination in led_to.items() if destination not in still_open]

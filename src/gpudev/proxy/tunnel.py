@@ -11,6 +11,8 @@ from websockets.exceptions import ConnectionClosed
 
 from gpudev.app.connect import Destination
 from gpudev.telemetry import TUNNEL_BYTES, TUNNEL_ENDS
+from gpudev.texts.fact import fact
+from gpudev.texts.sentences import say
 from gpudev.wire.tunnel import END_OF_STREAM, NO_SERVER
 
 _log = structlog.get_logger(__name__)
@@ -54,10 +56,14 @@ class Tunnel(ServerConnection):
     def describe(self) -> str:
         """What passed through it until now, for the audit log."""
         seconds = self.loop.time() - self.opened_at
-        return (
-            f"After {seconds:.0f} s, {self.bytes_to_server} bytes to the server and {self.bytes_to_client} "
-            f"to the client: {self.ended_for}."
+        passed = fact(
+            "tunnel_passed",
+            seconds=seconds,
+            to_server=self.bytes_to_server,
+            to_client=self.bytes_to_client,
+            why=self.ended_for,
         )
+        return say(passed)
 
     async def end(self, code: int, why: str, sentence: str) -> None:
         """For a reason of ours, which the user is told."""
@@ -73,7 +79,7 @@ class Tunnel(ServerConnection):
             _log.warning("server_not_reached", reservation=destination.reservation_id, error=str(error))
             TUNNEL_ENDS.labels("no_server").inc()
             self.ended_for = "no_server"
-            await self.close(NO_SERVER, "The dev server does not answer on its SSH port.")
+            await self.close(NO_SERVER, say(fact("tunnel_without_server")))
             return None
         return _Server(reader, writer)
 

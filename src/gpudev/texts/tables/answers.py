@@ -47,7 +47,23 @@ TEXTS = {
         "After that it can be extended by {left:duration} more."
     ),
     "keep_requested": Text("Reservation {reservation:short} is kept for {hours:g} hours, used or not."),
+    # admins, keys and notifications
+    "user_disabled_now": Text("{username} is disabled, and all keys of {username} are revoked."),
+    "user_enabled": Text("{username} is enabled and can log in."),
+    "letter_sent_again": Text("{letter} is sent again."),
+    "letter_deleted": Text("{letter} is deleted."),
+    "key_revoked_now": Text("The API key {prefix} is revoked."),
+    "notification_test_sent": Text("A test notification is on its way."),
+    # tunnels of the SSH proxy
+    "tunnel_over": Text("The reservation is over, its key was revoked, or you may not connect any more."),
+    "tunnel_proxy_stopped": Text("The SSH proxy is stopped. Connect again."),
+    "tunnel_idle": Text("Nothing has passed for {minutes:g} minutes."),
+    "tunnel_without_server": Text("The dev server does not answer on its SSH port."),
+    "tunnel_passed": Text(
+        "After {seconds:.0f} s, {to_server} bytes to the server and {to_client} to the client: {why}."
+    ),
     # the service itself
+    "simulated_types": Text("Simulated GPUs can be reserved and counted, not computed on: {types}."),
     "controller_runs": Text("running"),
     "controller_never_seen": Text("never seen"),
     "controller_silent": Text("not heard of for {seconds:.0f} seconds"),

@@ -232,7 +232,7 @@ COMMENT ON COLUMN reservation_records.warned_minutes IS 'The nearest warning tha
 COMMENT ON COLUMN reservation_records.told_notices IS 'The notices that stand on its server';
 COMMENT ON COLUMN reservation_records.progress IS 'What the cluster last said of its start';
 COMMENT ON COLUMN reservation_records.stale_since IS 'Since when it waits without being renewed, and is driven';
-COMMENT ON COLUMN reservation_records.drain_warning IS 'As it was told; empty: its nodes stay in service';
+COMMENT ON COLUMN reservation_records.drain_warning IS 'As it was told; null: its nodes stay in service';
 
 -- Pods, hosts and files are named by these characters.
 CREATE UNIQUE INDEX reservations_id8 ON reservation_records (left(reservation_id::text, 8));

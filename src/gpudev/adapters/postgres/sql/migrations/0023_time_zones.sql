@@ -11,3 +11,5 @@ CROSS JOIN LATERAL (
            array_agg(port ORDER BY rank) AS member_ports,
            array_agg(array_to_string(host_keys, E'\n') ORDER BY rank) AS member_keys
     FROM reservation_members WHERE reservation_id = r.reservation_id) m;
+
+COMMENT ON COLUMN reservation_records.drain_warning IS 'As it was told; null: its nodes stay in service';

@@ -55,25 +55,16 @@ async def test_every_query_fits_the_schema(database: str) -> None:
         await connection.close()
 
 
-NUMBERED = {
-    "disk_ledger": "is being rewritten",
-    "disks": "is being rewritten",
-    "reservations": "is being rewritten",
-}
-"""Files that still have parameters by number, and why. No file is added."""
-
-
 @pytest.mark.parametrize("noun", NOUNS)
 def test_parameters_have_names(noun: str) -> None:
-    numbered = _list_numbered(read_sql(noun))
-    assert bool(numbered) == (noun in NUMBERED), numbered
+    assert _list_numbered(read_sql(noun)) == []
 
 
 def _list_numbered(text: str) -> list[str]:
     return re.findall(r"\$\d+", text)
 
 
-@pytest.mark.parametrize("noun", sorted(set(NOUNS) - NUMBERED.keys()))
+@pytest.mark.parametrize("noun", NOUNS)
 def test_every_query_has_a_description(noun: str) -> None:
     assert _list_undescribed(read_sql(noun)) == []
 

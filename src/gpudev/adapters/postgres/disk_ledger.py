@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import astuple, fields
+from dataclasses import asdict, fields
 from datetime import datetime, timedelta
 from typing import assert_never
 
@@ -60,9 +60,15 @@ class PostgresDiskLedger:
 
     async def save(self, done: StoredReconciliation) -> None:
         await self._database.execute(
-            _SQL["save"], done.at, done.reconciled_by, *astuple(done.statistics), list(done.remarks)
+            *_SQL.bind(
+                "save",
+                at=done.at,
+                reconciled_by=done.reconciled_by,
+                remarks=list(done.remarks),
+                **asdict(done.statistics),
+            )
         )
-        await self._database.execute(_SQL["forget_old"], done.at - _KEPT_FOR)
+        await self._database.execute(*_SQL.bind("forget_old", before=done.at - _KEPT_FOR))
 
     async def find_last(self) -> StoredReconciliation | None:
         row = await self._database.fetch_row(_SQL["find_last"])
@@ -80,22 +86,25 @@ async def _import(connection: Connection, change: ImportDisk, now: datetime) -> 
         return False
     disk_id = _id_for(volume)
     imported = await connection.fetchval(
-        _SQL["import"],
-        disk_id,
-        volume.tags.username,
-        volume.tags.disk_name,
-        volume.size_gb,
-        volume.created_at,
-        volume.volume_id,
-        volume.zone,
-        bool(volume.attached_to),
-        facts.is_pending if facts else False,
-        len(facts.completed) if facts else 0,
-        facts.completed[0].started_at if facts and facts.completed else None,
-        now,
-        fact("disk_imported", volume=volume.volume_id),
+        *_SQL.bind(
+            "import",
+            id=disk_id,
+            username=volume.tags.username,
+            name=volume.tags.disk_name,
+            size_gb=volume.size_gb,
+            created_at=volume.created_at,
+            volume_id=volume.volume_id,
+            zone=volume.zone,
+            is_attached=bool(volume.attached_to),
+            has_pending_snapshot=facts.is_pending if facts else False,
+            snapshot_count=len(facts.completed) if facts else 0,
+            last_snapshot_at=facts.completed[0].started_at if facts and facts.completed else None,
+            at=now,
+            event_fact=fact("disk_imported", volume=volume.volume_id),
+        )
     )
-    if imported is None and not await connection.fetchval(_SQL["has_user"], volume.tags.username):
+    has_user = _SQL.bind("has_user", username=volume.tags.username)
+    if imported is None and not await connection.fetchval(*has_user):
         raise Conflict(
             "volume_of_unknown_user",
             code="disk_of_unknown_user",

@@ -39,17 +39,20 @@ class PostgresDisks:
         self._leasing = Leasing(Kind.DISK)
 
     async def find(self, user_id: UserId, name: str, *, is_deleted: bool = False) -> Disk | None:
-        row = await self._database.fetch_row(_SQL["find"], user_id, name, is_deleted)
+        row = await self._database.fetch_row(
+            *_SQL.bind("find", user_id=user_id, name=name, is_deleted=is_deleted)
+        )
         return disk_from(row) if row else None
 
     async def get(self, disk_id: DiskId) -> Disk:
-        row = await self._database.fetch_row(_SQL["get"], disk_id)
+        row = await self._database.fetch_row(*_SQL.bind("get", id=disk_id))
         if row is None:
             raise NotFound("disk_row_not_found", id=disk_id)
         return disk_from(row)
 
     async def list_of(self, user_id: UserId, *, is_deleted: bool = False) -> tuple[Disk, ...]:
-        return tuple(map(disk_from, await self._database.fetch(_SQL["list_of"], user_id, is_deleted)))
+        rows = await self._database.fetch(*_SQL.bind("list_of", user_id=user_id, is_deleted=is_deleted))
+        return tuple(map(disk_from, rows))
 
     async def create(self, disk: Disk, operation: DiskOperation, audit: Sequence[AuditEntry] = ()) -> None:
         async with self._database.transaction() as connection:
@@ -98,30 +101,34 @@ class PostgresDisks:
         return tuple(map(disk_from, await self._database.fetch(_SQL["list_stuck"])))
 
     async def list_snapshots(self, disk_id: DiskId) -> tuple[StoredSnapshot, ...]:
-        return tuple(map(snapshot_from, await self._database.fetch(_SQL["list_snapshots"], disk_id)))
+        rows = await self._database.fetch(*_SQL.bind("list_snapshots", id=disk_id))
+        return tuple(map(snapshot_from, rows))
 
     async def find_content(self, disk_id: DiskId) -> StoredContent | None:
-        row = await self._database.fetch_row(_SQL["find_content"], disk_id)
+        row = await self._database.fetch_row(*_SQL.bind("find_content", id=disk_id))
         return content_from(row) if row else None
 
     async def keep_listing(
         self, snapshot_id: SnapshotId, text: str | None, address: str | None, used_bytes: int
     ) -> None:
-        await self._database.execute(_SQL["keep_listing"], snapshot_id, text, address, used_bytes)
+        listing = {"content": text, "content_s3": address, "used_bytes": used_bytes}
+        await self._database.execute(*_SQL.bind("keep_listing", snapshot_id=snapshot_id, **listing))
 
     async def keep_home_listing(self, disk_id: DiskId, listing: FileListing) -> None:
         text = listing.text.replace("\0", "")
-        await self._database.execute(_SQL["keep_home_listing"], disk_id, text, listing.used_bytes)
+        await self._database.execute(
+            *_SQL.bind("keep_home_listing", id=disk_id, listing=text, used_bytes=listing.used_bytes)
+        )
 
     async def take_home_listing(self, disk_id: DiskId) -> FileListing | None:
-        row = await self._database.fetch_row(_SQL["take_home_listing"], disk_id)
+        row = await self._database.fetch_row(*_SQL.bind("take_home_listing", id=disk_id))
         return FileListing(row["home_listing"], row["home_used_bytes"]) if row else None
 
     async def list_events(self, disk_id: DiskId) -> tuple[DiskEvent, ...]:
-        return tuple(map(event_from, await self._database.fetch(_SQL["list_events"], disk_id)))
+        return tuple(map(event_from, await self._database.fetch(*_SQL.bind("list_events", id=disk_id))))
 
     async def get_operation(self, operation_id: OperationId, user_id: UserId | None) -> StoredDiskOperation:
-        row = await self._database.fetch_row(_SQL["get_operation"], operation_id, user_id)
+        row = await self._database.fetch_row(*_SQL.bind("get_operation", id=operation_id, user_id=user_id))
         if row is None:
             raise NotFound("operation_row_not_found", id=operation_id)
         return operation_from(row)
@@ -130,16 +137,18 @@ class PostgresDisks:
 async def _insert(connection: Connection, disk: Disk) -> None:
     try:
         await connection.execute(
-            _SQL["create"],
-            disk.id,
-            disk.spec.user_id,
-            disk.spec.name,
-            disk.spec.size_gb,
-            disk.spec.created_at,
-            disk.state,
-            disk.volume.zone,
-            disk.spec.source_disk_id,
-            disk.spec.source_snapshot_id,
+            *_SQL.bind(
+                "create",
+                id=disk.id,
+                state=disk.state,
+                zone=disk.volume.zone,
+                user_id=disk.spec.user_id,
+                name=disk.spec.name,
+                size_gb=disk.spec.size_gb,
+                created_at=disk.spec.created_at,
+                source_disk_id=disk.spec.source_disk_id,
+                source_snapshot_id=disk.spec.source_snapshot_id,
+            )
         )
     except asyncpg.UniqueViolationError as error:
         raise _taken(disk.spec.name) from error
@@ -222,29 +231,33 @@ async def keep_snapshots(
     """All there are; the newest comes first, and copies that wait for one get it."""
     ids = [each.snapshot_id for each in snapshots]
     await connection.execute(
-        _SQL["keep_snapshots"],
-        disk_id,
-        ids,
-        [each.volume_id for each in snapshots],
-        [each.started_at for each in snapshots],
-        [each.size_gb for each in snapshots],
+        *_SQL.bind(
+            "keep_snapshots",
+            id=disk_id,
+            snapshot_ids=ids,
+            volume_ids=[each.volume_id for each in snapshots],
+            times=[each.started_at for each in snapshots],
+            sizes=[each.size_gb for each in snapshots],
+        )
     )
-    await connection.execute(_SQL["forget_snapshots"], disk_id, ids, now)
+    await connection.execute(*_SQL.bind("forget_snapshots", id=disk_id, snapshot_ids=ids, now=now))
     if ids:
-        await connection.execute(_SQL["give_to_copies"], disk_id, ids[0])
+        await connection.execute(*_SQL.bind("give_to_copies", id=disk_id, snapshot_id=ids[0]))
 
 
 async def _request(
     connection: Connection, disk_id: DiskId, operation: DiskOperation, audit: Sequence[AuditEntry]
 ) -> None:
     await connection.execute(
-        _SQL["request"],
-        operation.operation_id,
-        disk_id,
-        operation.kind,
-        operation.size_gb,
-        operation.requested_at,
-        audit_rows(audit),
+        *_SQL.bind(
+            "request",
+            operation_id=operation.operation_id,
+            id=disk_id,
+            kind=operation.kind,
+            size_gb=operation.size_gb,
+            requested_at=operation.requested_at,
+            audit=audit_rows(audit),
+        )
     )
 
 

@@ -77,22 +77,36 @@ class PostgresReservations:
         self, user_id: UserId, since: Mapping[str, datetime], now: datetime
     ) -> Mapping[str, Use]:
         rows = await self._database.fetch(
-            _SQL["read_use"], user_id, list(since), list(since.values()), now, None, LONG
+            *_SQL.bind(
+                "read_use",
+                user_id=user_id,
+                gpu_types=list(since),
+                since=list(since.values()),
+                now=now,
+                id=None,
+                long=LONG,
+            )
         )
         return {row["gpu_type"]: _use_from(row) for row in rows}
 
     async def get(self, reservation_id: ReservationId) -> Reservation:
-        row = await self._database.fetch_row(_SQL["get"], reservation_id)
+        row = await self._database.fetch_row(*_SQL.bind("get", id=reservation_id))
         if row is None:
             raise NotFound("reservation_row_not_found", id=reservation_id)
         return reservation_from(row)
 
     async def list_matching(self, user_id: UserId, text: str) -> tuple[Reservation, ...]:
-        rows = await self._database.fetch(_SQL["list_matching"], user_id, text, *_id_range(text))
+        first, last = _id_range(text)
+        rows = await self._database.fetch(
+            *_SQL.bind("list_matching", user_id=user_id, text=text, first=first, last=last)
+        )
         return tuple(map(reservation_from, rows))
 
     async def list_matching_of_all(self, text: str) -> tuple[Reservation, ...]:
-        rows = await self._database.fetch(_SQL["list_matching_of_all"], text, *_id_range(text))
+        first, last = _id_range(text)
+        rows = await self._database.fetch(
+            *_SQL.bind("list_matching_of_all", text=text, first=first, last=last)
+        )
         return tuple(map(reservation_from, rows))
 
     async def list_matching_for_key(
@@ -101,9 +115,12 @@ class PostgresReservations:
         first, last = _id_range(text)
         # A whole id, which is what clients ask for again and again, can mean nothing else.
         is_whole_id = first is not None and first == last
-        name = "find_for_key" if is_whole_id else "list_matching_for_key"
-        values = (first,) if is_whole_id else (text, first, last)
-        rows = await self._database.fetch(_SQL[name], key.key_hash, key.at, *values)
+        shown = {"key_hash": key.key_hash, "now": key.at}
+        rows = await self._database.fetch(
+            *_SQL.bind("find_for_key", id=first, **shown)
+            if is_whole_id
+            else _SQL.bind("list_matching_for_key", text=text, first=first, last=last, **shown)
+        )
         return caller_from(rows), reservations_on(rows)
 
     async def list_page(self, query: ListQuery) -> Page:
@@ -124,7 +141,7 @@ class PostgresReservations:
 
     async def find_marked(self, marks: Sequence[Mark]) -> Mapping[Mark, Marked]:
         asked = {uuid.UUID(bytes=mark[:_ID_BYTES]): mark for mark in marks}
-        rows = await self._database.fetch(_SQL["list_marked"], list(asked))
+        rows = await self._database.fetch(*_SQL.bind("list_marked", ids=list(asked)))
         pairs = zip(rows, reservations_on(rows), strict=True)
         return {asked[row["reservation_id"]]: Marked(row["mark"], found) for row, found in pairs}
 
@@ -132,18 +149,18 @@ class PostgresReservations:
         return tuple(map(reservation_from, await self._database.fetch(_SQL["list_waiting"])))
 
     async def list_events(self, reservation_id: ReservationId, after: int) -> tuple[StoredEvent, ...]:
-        rows = await self._database.fetch(_SQL["list_events"], reservation_id, after)
+        rows = await self._database.fetch(*_SQL.bind("list_events", id=reservation_id, after=after))
         return tuple(map(event_from, rows))
 
     async def list_active(self) -> tuple[Reservation, ...]:
         return tuple(map(reservation_from, await self._database.fetch(_SQL["list_active"])))
 
     async def list_connectable(self, ids: Collection[ReservationId]) -> frozenset[ReservationId]:
-        rows = await self._database.fetch(_SQL["list_connectable"], list(ids))
+        rows = await self._database.fetch(*_SQL.bind("list_connectable", ids=list(ids)))
         return frozenset(ReservationId(str(row["reservation_id"])) for row in rows)
 
     async def wake(self, reservation_id: ReservationId) -> None:
-        await self._database.execute(_SQL["wake"], reservation_id)
+        await self._database.execute(*_SQL.bind("wake", id=reservation_id))
 
     async def count_live(self) -> Mapping[Status, StatusCount]:
         rows = await self._database.fetch(_SQL["count_live"])
@@ -188,21 +205,23 @@ class PostgresReservations:
             await bury(connection, claim.lease, Burial(error, message_ids, record.event.at))
 
     async def list_unfinished(self, ids: Collection[ReservationId]) -> frozenset[ReservationId]:
-        rows = await self._database.fetch(_SQL["list_unfinished"], list(ids))
+        rows = await self._database.fetch(*_SQL.bind("list_unfinished", ids=list(ids)))
         return frozenset(ReservationId(str(row["reservation_id"])) for row in rows)
 
 
 async def _check_quota(connection: Connection, asked: Reservation, quota: Quota) -> None:
-    await connection.execute(_SQL["lock_quota"], asked.spec.user_id)
+    await connection.execute(*_SQL.bind("lock_quota", user_id=asked.spec.user_id))
     since = asked.spec.created_at - quota.period
     row = await connection.fetchrow(
-        _SQL["read_use"],
-        asked.spec.user_id,
-        [asked.spec.gpu_type],
-        [since],
-        asked.spec.created_at,
-        asked.id,
-        LONG,
+        *_SQL.bind(
+            "read_use",
+            user_id=asked.spec.user_id,
+            gpu_types=[asked.spec.gpu_type],
+            since=[since],
+            now=asked.spec.created_at,
+            id=asked.id,
+            long=LONG,
+        )
     )
     if row is not None and not row["is_repeat"]:
         check_quota(asked_of(asked), quota, _use_from(row))

@@ -1,43 +1,50 @@
+-- The disk of a user with a name; of the deleted ones the latest.
 -- name: find
 SELECT * FROM disk_rows
-WHERE user_id = $1 AND name = $2 AND (state IN ('soft_deleted', 'purging', 'purged')) = $3
+WHERE user_id = :user_id AND name = :name AND (state IN ('soft_deleted', 'purging', 'purged')) = :is_deleted
 ORDER BY deleted_at DESC NULLS LAST
 LIMIT 1;
 
+-- One disk.
 -- name: get
-SELECT * FROM disk_rows WHERE disk_id = $1;
+SELECT * FROM disk_rows WHERE disk_id = :id;
 
+-- The disks of a user, or those that can be restored.
 -- name: list_of
 SELECT * FROM disk_rows
-WHERE user_id = $1 AND state <> 'purged' AND (state IN ('soft_deleted', 'purging')) = $2
+WHERE user_id = :user_id AND state <> 'purged' AND (state IN ('soft_deleted', 'purging')) = :is_deleted
 ORDER BY name, created_at;
 
+-- The disks that have a problem.
 -- name: list_stuck
 SELECT * FROM disk_rows WHERE problem IS NOT NULL AND state <> 'purged' ORDER BY username, name;
 
+-- A new disk, due at once.
 -- name: create
 WITH created AS (
     INSERT INTO disks (disk_id, user_id, name, size_gb, created_at, state, zone, source_disk_id,
                        source_snapshot_id)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+    VALUES (:id, :user_id, :name, :size_gb, :created_at, :state, :zone, :source_disk_id,
+            :source_snapshot_id)
     RETURNING disk_id
 )
 INSERT INTO turns (kind, key, asked) SELECT 'disk', disk_id, 1 FROM created;
 
+-- Request an operation of a disk.
 -- name: request
 WITH noted AS (
-    UPDATE disks SET operation_id = $1, operation_status = 'requested', operation_error = NULL
-    WHERE disk_id = $2
+    UPDATE disks SET operation_id = :operation_id, operation_status = 'requested', operation_error = NULL
+    WHERE disk_id = :id
     RETURNING disk_id
 ), due AS (
     UPDATE turns SET asked = asked + 1 FROM noted WHERE turns.kind = 'disk' AND turns.key = noted.disk_id
 ), requested AS (
     INSERT INTO disk_operations (operation_id, disk_id, kind, size_gb, requested_at)
-    SELECT $1, disk_id, $3, $4, $5 FROM noted
+    SELECT :operation_id, disk_id, :kind, :size_gb, :requested_at FROM noted
 ), audited AS (
     INSERT INTO audit_entries (username, action, target, address, outcome, detail)
     SELECT a.username, a.action, a.target, a.address, a.outcome, a.detail
-    FROM noted, jsonb_populate_recordset(NULL::audit_entries, $6) a
+    FROM noted, jsonb_populate_recordset(NULL::audit_entries, :audit) a
 )
 SELECT pgmq.send('disk_operations', jsonb_build_object('disk_id', disk_id)),
        pg_notify('gpu_dev_messages', 'disk_operations')
@@ -66,8 +73,8 @@ CROSS JOIN LATERAL (
 -- name: write_state
 WITH changed AS (
     UPDATE disks
-    SET state = :state, name = :name, reservation_id = :reservation_id, problem = :problem::jsonb, last_used = :last_used,
-        released_at = :released_at, deleted_at = :deleted_at, delete_date = :delete_date,
+    SET state = :state, name = :name, reservation_id = :reservation_id, problem = :problem::jsonb,
+        last_used = :last_used, released_at = :released_at, deleted_at = :deleted_at, delete_date = :delete_date,
         version = version + 1, event_count = event_count + (:event_kind::text IS NOT NULL)::integer
     WHERE disk_id = :id AND version = :version
       AND (:lease_token::uuid IS NULL OR EXISTS (
@@ -122,64 +129,74 @@ SELECT pg_notify('gpu_dev_turn', 'reservation ' || :reservation_id::uuid);
 SELECT pg_notify('gpu_dev_admission', r.gpu_type) FROM reservation_records r
 WHERE r.disk_id = :id AND r.status IN ('pending', 'queued');
 
+-- Note the snapshots that a disk has.
 -- name: keep_snapshots
 INSERT INTO snapshots (snapshot_id, disk_id, ebs_volume_id, started_at, size_gb)
-SELECT s.snapshot_id, $1, s.ebs_volume_id, s.started_at, s.size_gb
-FROM unnest($2::text[], $3::text[], $4::timestamptz[], $5::integer[])
+SELECT s.snapshot_id, :id, s.ebs_volume_id, s.started_at, s.size_gb
+FROM unnest(:snapshot_ids::text[], :volume_ids::text[], :times::timestamptz[], :sizes::integer[])
     AS s (snapshot_id, ebs_volume_id, started_at, size_gb)
 ON CONFLICT (snapshot_id) DO UPDATE SET deleted_at = NULL WHERE snapshots.deleted_at IS NOT NULL;
 
+-- Note that all others are gone.
 -- name: forget_snapshots
-UPDATE snapshots SET deleted_at = $3
-WHERE disk_id = $1 AND deleted_at IS NULL AND snapshot_id <> ALL ($2::text[]);
+UPDATE snapshots SET deleted_at = :now
+WHERE disk_id = :id AND deleted_at IS NULL AND snapshot_id <> ALL (:snapshot_ids::text[]);
 
 -- Copies that waited for a snapshot of this disk are told which one it is.
 -- name: give_to_copies
 WITH given AS (
-    UPDATE disks SET source_snapshot_id = $2, version = version + 1
-    WHERE source_disk_id = $1 AND source_snapshot_id IS NULL AND state = 'creating'
+    UPDATE disks SET source_snapshot_id = :snapshot_id, version = version + 1
+    WHERE source_disk_id = :id AND source_snapshot_id IS NULL AND state = 'creating'
     RETURNING disk_id
 ), due AS (
     UPDATE turns SET asked = asked + 1 FROM given WHERE turns.kind = 'disk' AND turns.key = given.disk_id
 )
 SELECT pg_notify('gpu_dev_turn', 'disk ' || disk_id) FROM given;
 
+-- The snapshots of a disk, the newest first.
 -- name: list_snapshots
 SELECT snapshot_id, ebs_volume_id, started_at, size_gb, used_bytes FROM snapshots
-WHERE disk_id = $1 AND deleted_at IS NULL
+WHERE disk_id = :id AND deleted_at IS NULL
 ORDER BY started_at DESC;
 
+-- The listing of the newest snapshot of a disk.
 -- name: find_content
 SELECT snapshot_id, started_at, content, content_s3 FROM snapshots
-WHERE disk_id = $1 AND deleted_at IS NULL
+WHERE disk_id = :id AND deleted_at IS NULL
 ORDER BY started_at DESC
 LIMIT 1;
 
+-- Keep the listing of a snapshot, or its address.
 -- name: keep_listing
 WITH kept AS (
-    UPDATE snapshots SET content = $2, content_s3 = $3, used_bytes = $4 WHERE snapshot_id = $1
+    UPDATE snapshots SET content = :content, content_s3 = :content_s3, used_bytes = :used_bytes
+    WHERE snapshot_id = :snapshot_id
     RETURNING disk_id
 )
-UPDATE disks SET latest_snapshot_content_s3 = $3 FROM kept WHERE disks.disk_id = kept.disk_id;
+UPDATE disks SET latest_snapshot_content_s3 = :content_s3 FROM kept WHERE disks.disk_id = kept.disk_id;
 
+-- Keep what was on the last server until there is a snapshot of it.
 -- name: keep_home_listing
-UPDATE disks SET home_listing = $2, home_used_bytes = $3 WHERE disk_id = $1;
+UPDATE disks SET home_listing = :listing, home_used_bytes = :used_bytes WHERE disk_id = :id;
 
+-- Take that listing, to put it with the snapshot.
 -- name: take_home_listing
 WITH kept AS (
     SELECT disk_id, home_listing, home_used_bytes FROM disks
-    WHERE disk_id = $1 AND home_listing IS NOT NULL
+    WHERE disk_id = :id AND home_listing IS NOT NULL
     FOR UPDATE
 ), taken AS (
     UPDATE disks SET home_listing = NULL, home_used_bytes = NULL FROM kept WHERE disks.disk_id = kept.disk_id
 )
 SELECT home_listing, home_used_bytes FROM kept;
 
+-- What happened to a disk.
 -- name: list_events
-SELECT number, kind, fact, at FROM disk_events WHERE disk_id = $1 ORDER BY number;
+SELECT number, kind, fact, at FROM disk_events WHERE disk_id = :id ORDER BY number;
 
+-- An operation of a disk, of one user or of anybody.
 -- name: get_operation
 SELECT o.operation_id, o.disk_id, d.name, o.kind, o.status, o.error, o.requested_at, o.finished_at,
        d.is_deleted, d.delete_date
 FROM disk_operations o JOIN disks d USING (disk_id)
-WHERE o.operation_id = $1 AND ($2::integer IS NULL OR d.user_id = $2);
+WHERE o.operation_id = :id AND (:user_id::integer IS NULL OR d.user_id = :user_id);

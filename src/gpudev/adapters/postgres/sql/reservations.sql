@@ -1,6 +1,6 @@
 -- Requests of one user are counted one after the other, so that two at once do not both find room in a quota.
 -- name: lock_quota
-SELECT pg_advisory_xact_lock(hashtext('gpu-dev quota'), $1::integer);
+SELECT pg_advisory_xact_lock(hashtext('gpu-dev quota'), :user_id::integer);
 
 -- What a user has of each type: requests that wait, what is reserved, and what was used since then.
 -- name: read_use
@@ -9,17 +9,17 @@ SELECT wanted.gpu_type,
        coalesce(sum(greatest(1, gpu_count)) FILTER (WHERE status IN ('preparing', 'active')), 0)::integer AS gpus,
        (coalesce(sum(greatest(1, gpu_count) * extract(epoch FROM
             CASE WHEN status IN ('pending', 'queued', 'preparing') THEN duration
-            WHEN status = 'active' THEN greatest(expires_at - $4::timestamptz, interval '0') END)), 0) / 3600)::float8
+            WHEN status = 'active' THEN greatest(expires_at - :now::timestamptz, interval '0') END)), 0) / 3600)::float8
            AS reserved_gpu_hours,
        (coalesce(sum(greatest(1, gpu_count) * extract(epoch FROM
             CASE WHEN status IN ('pending', 'queued', 'preparing') THEN duration
             ELSE coalesce(ended_at, expires_at) - greatest(launched_at, wanted.since) END)), 0) / 3600)::float8
            AS gpu_hours,
        coalesce(sum(greatest(1, gpu_count)) FILTER (WHERE CASE status WHEN 'preparing' THEN duration
-           WHEN 'active' THEN expires_at - $4::timestamptz END > $6::interval), 0)::integer AS long_gpus,
-       coalesce(bool_or(reservation_id = $5), false) AS is_repeat
-FROM unnest($2::text[], $3::timestamptz[]) AS wanted (gpu_type, since)
-LEFT JOIN reservation_records r ON r.user_id = $1 AND r.gpu_type = wanted.gpu_type
+           WHEN 'active' THEN expires_at - :now::timestamptz END > :long::interval), 0)::integer AS long_gpus,
+       coalesce(bool_or(reservation_id = :id), false) AS is_repeat
+FROM unnest(:gpu_types::text[], :since::timestamptz[]) AS wanted (gpu_type, since)
+LEFT JOIN reservation_records r ON r.user_id = :user_id AND r.gpu_type = wanted.gpu_type
   AND (r.status IN ('pending', 'queued', 'preparing', 'active') OR r.ended_at > wanted.since)
 GROUP BY wanted.gpu_type;
 
@@ -75,18 +75,19 @@ INSERT INTO reservation_settings (reservation_id, image, env_vars, ssh_public_ke
                                   time_zone)
 VALUES (:id, :image, :env_vars, :ssh_public_keys, :github_user, :client_version, :time_zone);
 
+-- One reservation.
 -- name: get
-SELECT * FROM reservation_rows WHERE reservation_id = $1;
+SELECT * FROM reservation_rows WHERE reservation_id = :id;
 
 -- Two halves, each by an index of its own, since a user may have had very many; OFFSET 0 keeps the planner from
 -- going through all of them instead.
 -- name: list_matching
 SELECT r.*
-FROM (SELECT reservation_id FROM reservation_records WHERE user_id = $1 AND name = $2
+FROM (SELECT reservation_id FROM reservation_records WHERE user_id = :user_id AND name = :text
       UNION
-      SELECT reservation_id FROM reservation_records WHERE reservation_id BETWEEN $3 AND $4) meant
+      SELECT reservation_id FROM reservation_records WHERE reservation_id BETWEEN :first AND :last) meant
 JOIN LATERAL (SELECT * FROM reservation_rows WHERE reservation_id = meant.reservation_id OFFSET 0) r
-  ON r.user_id = $1
+  ON r.user_id = :user_id
 ORDER BY r.created_at DESC
 LIMIT 50;
 
@@ -97,30 +98,32 @@ SELECT caller.user_id AS caller_id, caller.username AS caller_name, caller.is_ac
        caller.identity AS caller_identity,
        found.*
 FROM callers caller
-LEFT JOIN (SELECT * FROM reservation_rows WHERE reservation_id = $3 OFFSET 0) found ON found.user_id = caller.user_id
-WHERE caller.key_hash = $1 AND caller.expires_at > $2;
+LEFT JOIN (SELECT * FROM reservation_rows WHERE reservation_id = :id OFFSET 0) found ON found.user_id = caller.user_id
+WHERE caller.key_hash = :key_hash AND caller.expires_at > :now;
 
+-- The same for a name or a part of an id, with all that match.
 -- name: list_matching_for_key
 SELECT caller.user_id AS caller_id, caller.username AS caller_name, caller.is_active AS caller_is_active,
        caller.identity AS caller_identity,
        found.*
 FROM callers caller LEFT JOIN LATERAL (
     SELECT r.*
-    FROM (SELECT reservation_id FROM reservation_records WHERE user_id = caller.user_id AND name = $3
+    FROM (SELECT reservation_id FROM reservation_records WHERE user_id = caller.user_id AND name = :text
           UNION
-          SELECT reservation_id FROM reservation_records WHERE reservation_id BETWEEN $4 AND $5) meant
+          SELECT reservation_id FROM reservation_records WHERE reservation_id BETWEEN :first AND :last) meant
     JOIN LATERAL (SELECT * FROM reservation_rows WHERE reservation_id = meant.reservation_id OFFSET 0) r
       ON r.user_id = caller.user_id
     ORDER BY r.created_at DESC
     LIMIT 50) found ON true
-WHERE caller.key_hash = $1 AND caller.expires_at > $2
+WHERE caller.key_hash = :key_hash AND caller.expires_at > :now
 ORDER BY found.created_at DESC;
 
+-- Reservations of anybody with this name or id.
 -- name: list_matching_of_all
 SELECT r.*
-FROM (SELECT reservation_id FROM reservation_records WHERE name = $1
+FROM (SELECT reservation_id FROM reservation_records WHERE name = :text
       UNION
-      SELECT reservation_id FROM reservation_records WHERE reservation_id BETWEEN $2 AND $3) meant
+      SELECT reservation_id FROM reservation_records WHERE reservation_id BETWEEN :first AND :last) meant
 JOIN reservation_rows r USING (reservation_id)
 ORDER BY r.created_at DESC
 LIMIT 50;
@@ -169,9 +172,10 @@ SELECT caller.user_id AS caller_id, caller.username AS caller_name, caller.is_ac
 FROM callers caller
 WHERE caller.key_hash = :key_hash AND caller.expires_at > :now;
 
+-- Reservations with their marks.
 -- name: list_marked
 SELECT r.*, m.mark FROM reservation_rows r JOIN reservation_marks m USING (reservation_id)
-WHERE r.reservation_id = ANY ($1::uuid[]);
+WHERE r.reservation_id = ANY (:ids::uuid[]);
 
 -- A page of everybody's reservations.
 -- name: list_page_of_all
@@ -190,27 +194,33 @@ LEFT JOIN LATERAL (
     LIMIT :limit OFFSET :offset) page ON true
 ORDER BY page.created_at DESC, page.reservation_id;
 
+-- The requests that wait, in the order of the queues.
 -- name: list_waiting
 SELECT * FROM reservation_rows
 WHERE status IN ('pending', 'queued')
 ORDER BY gpu_type, created_at, reservation_id;
 
+-- What happened to a reservation since an event.
 -- name: list_events
 SELECT number, kind, reason, fact, at, elapsed FROM reservation_events
-WHERE reservation_id = $1 AND number > $2
+WHERE reservation_id = :id AND number > :after
 ORDER BY number;
 
+-- The reservations that have a server.
 -- name: list_active
 SELECT * FROM reservation_rows WHERE status = 'active' AND cleaned_at IS NULL ORDER BY reservation_id;
 
+-- Those of these reservations to which their users may connect.
 -- name: list_connectable
 SELECT reservation_id
 FROM reservation_records JOIN api_users USING (user_id)
-WHERE reservation_id = ANY ($1::uuid[]) AND reservation_records.status = 'active' AND api_users.is_active;
+WHERE reservation_id = ANY (:ids::uuid[]) AND reservation_records.status = 'active' AND api_users.is_active;
 
+-- Wake up the controller of a reservation.
 -- name: wake
-SELECT pg_notify('gpu_dev_turn', 'reservation ' || $1);
+SELECT pg_notify('gpu_dev_turn', 'reservation ' || :id);
 
+-- How many live reservations there are in each status.
 -- name: count_live
 SELECT status, count(*) AS reservations, sum(gpu_count) AS gpus FROM reservation_records
 WHERE cleaned_at IS NULL AND status IN ('pending', 'queued', 'preparing', 'active')
@@ -322,5 +332,6 @@ WITH due AS (
 )
 SELECT pg_notify('gpu_dev_turn', 'disk ' || disk_id) FROM due;
 
+-- Those of these reservations that are not cleaned up.
 -- name: list_unfinished
-SELECT reservation_id FROM reservation_records WHERE reservation_id = ANY ($1::uuid[]) AND cleaned_at IS NULL;
+SELECT reservation_id FROM reservation_records WHERE reservation_id = ANY (:ids::uuid[]) AND cleaned_at IS NULL;

@@ -10,11 +10,14 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.support.machine import Machine, running_machine, wait_for
+from tests.support.port_taker import find_free_range
 
 
 @pytest.fixture(scope="module")
 def started() -> Iterator[Machine]:
-    with running_machine("--fleet", "test") as running:
+    """On a port of its own: the usual one may be taken by another machine while this one is stopped."""
+    [port] = find_free_range(1)
+    with running_machine("--fleet", "test", GPU_DEV_API_PORT=str(port)) as running:
         yield running
 
 

@@ -103,10 +103,11 @@ class _Transaction:
 
     async def _place_with_disk(self, record: Record) -> None:
         """The place and the disk, both or neither."""
-        version = await write_record(self._connection, record, record.before, None)
         after = record.after
         take_disk = _SQL.bind("take_disk", disk_id=after.spec.disk_id, reservation_id=after.id)
-        if version is None or not await self._connection.fetchval(*take_disk):
+        # The disk first, as a submit does: otherwise the two can wait for each other.
+        is_taken = await self._connection.fetchval(*take_disk)
+        if not is_taken or await write_record(self._connection, record, record.before, None) is None:
             raise Stale("reservation_or_disk_changed", id=after.id)
 
     async def set_queue_places(self, places: Sequence[QueuePlace], now: datetime) -> None:

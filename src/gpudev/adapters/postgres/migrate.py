@@ -30,6 +30,8 @@ alone."""
 _LOCK = 7_283_461
 """An arbitrary number that only our migrations use as an advisory lock."""
 
+_MOST_DEADLOCKS = 5
+
 _TABLE = """
 CREATE TABLE IF NOT EXISTS schema_migrations (
     number      integer PRIMARY KEY,
@@ -83,15 +85,27 @@ async def migrate(connection: asyncpg.Connection, app_role: AppRole | None = Non
         _check_unchanged(applied)
         fresh = [migration for migration in list_migrations() if migration.number not in applied]
         pgmq_sql = await _find_pgmq_sql(connection, fresh)
-        # Whoever sees the newest version as the role may use all of it: they are one transaction.
-        async with connection.transaction():
-            for migration in fresh:
-                await _apply(connection, migration, pgmq_sql)
-            if app_role is not None:
-                await grant(connection, app_role)
+        for is_last_try in (*[False] * _MOST_DEADLOCKS, True):
+            try:
+                await _apply_all(connection, fresh, pgmq_sql, app_role)
+                break
+            except asyncpg.DeadlockDetectedError:  # with a process of the version before; all is as it was
+                if is_last_try:
+                    raise
         return tuple(f"{migration.number:04} {migration.name}" for migration in fresh)
     finally:
         await connection.execute("SELECT pg_advisory_unlock($1)", _LOCK)
+
+
+async def _apply_all(
+    connection: asyncpg.Connection, fresh: Sequence[Migration], pgmq_sql: str, app_role: AppRole | None
+) -> None:
+    """In one transaction: whoever sees the newest version as the role may use all of it."""
+    async with connection.transaction():
+        for migration in fresh:
+            await _apply(connection, migration, pgmq_sql)
+        if app_role is not None:
+            await grant(connection, app_role)
 
 
 async def _apply(connection: asyncpg.Connection, migration: Migration, pgmq_sql: str) -> None:

@@ -37,7 +37,7 @@ async def write_record(
         if version is None:
             return None
         if remembers:
-            await connection.execute(*write_memory(record.after, version, lease_token))
+            await connection.execute(*write_memory(record.after, version, None))
         for statement in others:
             await connection.execute(*statement)
     return version
@@ -100,7 +100,8 @@ def _list_others(record: Record, stored: Reservation) -> Iterator[Statement]:
         yield _SQL.bind(
             "write_outcome", id=after.id, outcome=after.state.outcome, exit_code=after.state.exit_code
         )
-    if after.forecast != stored.forecast:
+    # Admission writes forecasts without a new version, so there may be one that was not read.
+    if after.forecast != stored.forecast or (stored.is_waiting and not after.is_waiting):
         yield _SQL.bind("clear_forecast", id=after.id)
     yield from _list_consequences(record, stored)
 

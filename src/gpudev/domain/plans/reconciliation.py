@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from gpudev.domain.disk import DELETED, HELD, Disk, DiskId, begin_snapshot
 from gpudev.domain.volume import ObservedSnapshot, ObservedVolume, SnapshotPhase
@@ -260,15 +261,16 @@ def _missing(disk: Disk) -> Fact:
     )
 
 
-_COMPARED = (
-    "state",
-    "reservation_id",
-    "volume_id",
-    "size_gb",
-    "is_attached",
-    "snapshot_count",
-    "last_snapshot_at",
-)
+def _list_compared(disk: Disk) -> dict[str, Any]:
+    return {
+        "state": disk.state,
+        "reservation_id": disk.reservation_id,
+        "volume_id": disk.volume.volume_id,
+        "size_gb": disk.spec.size_gb,
+        "is_attached": disk.volume.is_attached,
+        "snapshot_count": disk.snapshots.snapshot_count,
+        "last_snapshot_at": disk.snapshots.last_snapshot_at,
+    }
 
 
 def describe_change(change: Change) -> Fact:
@@ -279,8 +281,10 @@ def describe_change(change: Change) -> Fact:
         return fact("disk_would_be_imported", volume=change.volume.volume_id, name=name, username=username)
     before, after = change.before, change.after
     changes = [
-        {"field": name, "before": getattr(before, name), "after": getattr(after, name)}
-        for name in _COMPARED
-        if getattr(before, name) != getattr(after, name)
+        {"field": name, "before": old, "after": new}
+        for (name, old), new in zip(
+            _list_compared(before).items(), _list_compared(after).values(), strict=True
+        )
+        if old != new
     ]
     return fact("disk_would_be_synced", name=before.spec.name, username=before.spec.username, changes=changes)

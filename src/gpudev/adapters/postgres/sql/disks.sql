@@ -56,11 +56,12 @@ FROM noted;
 WITH claimed AS (
 -- include: turns.claim
 )
-SELECT d.*, claimed.asked, claimed.defects, waiting.*,
+SELECT d.*, seen.asked, claimed.defects, waiting.*,
        ARRAY(SELECT c.source_snapshot_id FROM disks c
              WHERE c.source_disk_id = :id AND c.source_snapshot_id IS NOT NULL AND c.state = 'creating')
            AS wanted_snapshots
-FROM claimed JOIN disk_rows d ON d.disk_id = claimed.key
+FROM claimed JOIN turns seen ON seen.kind = :kind AND seen.key = claimed.key
+JOIN disk_rows d ON d.disk_id = claimed.key
 CROSS JOIN LATERAL (
     SELECT array_agg(operation_id) AS operation_ids, array_agg(kind) AS operation_kinds,
            array_agg(requested_at) AS operation_times, array_agg(size_gb) AS operation_sizes

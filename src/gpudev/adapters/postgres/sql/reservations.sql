@@ -232,11 +232,12 @@ GROUP BY status;
 WITH claimed AS (
 -- include: turns.claim
 )
-SELECT r.*, claimed.asked, claimed.defects, waiting.*,
+SELECT r.*, seen.asked, claimed.defects, waiting.*,
        (SELECT coalesce(jsonb_agg(jsonb_build_object('node', d.node_name, 'gpu_type', d.gpu_type,
                                                      'reason', d.reason) ORDER BY d.node_name), '[]')
         FROM drains d WHERE d.node_name = ANY (r.member_nodes)) AS drains
-FROM claimed JOIN reservation_rows r ON r.reservation_id = claimed.key
+FROM claimed JOIN turns seen ON seen.kind = :kind AND seen.key = claimed.key
+JOIN reservation_rows r ON r.reservation_id = claimed.key
 CROSS JOIN LATERAL (
     SELECT array_agg(operation_id) AS operation_ids, array_agg(kind) AS operation_kinds,
            array_agg(requested_at) AS operation_times, array_agg(is_by_admin) AS operation_admins,

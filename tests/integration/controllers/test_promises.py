@@ -28,6 +28,7 @@ from gpudev.texts.vocabulary import EventKind, Reason, Status
 from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
 from tests.support.simulated_cluster import SimulatedCluster
 from tests.support.simulation import Simulation
+from tests.support.words import words_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.long]
 
@@ -71,7 +72,7 @@ class BusyDay(Simulation):
     def _check_reason(self, row: Reservation, rows: tuple[Reservation, ...]) -> None:
         assert row.state.reason is not None
         self.told[row.state.reason] += 1
-        found = BLOCKED.search(row.state.detail)
+        found = BLOCKED.search(words_of(row.state.detail))
         if found is None:
             return
         node, short, _ = found.groups()

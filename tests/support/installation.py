@@ -49,7 +49,15 @@ class Installation:
         self._helm("install", chart, image, "--create-namespace", "--wait-for-jobs")
 
     def upgrade(self, chart: Path, image: ControlPlaneImage) -> None:
+        """Until the pods of the version before are gone: such that are about to go still answer a moment.
+
+        They do not know the present schema, so what they answer then says nothing of the upgrade.
+        """
         self._helm("upgrade", chart, image)
+        wait_for(
+            lambda: not any(map(_is_leaving, self._list_all_pods("app=api-service"))),
+            "the end of the API's former pods",
+        )
 
     def uninstall(self) -> None:
         self._run_helm("uninstall", RELEASE, "--wait", "--timeout", _PATIENCE, "--ignore-not-found")
@@ -67,9 +75,13 @@ class Installation:
 
     def _find_pods(self, selector: str) -> list[dict[str, Any]]:
         """Those that are not about to go."""
+        pods = self._list_all_pods(selector)
+        return [pod for pod in pods if not _is_leaving(pod)]
+
+    def _list_all_pods(self, selector: str) -> list[dict[str, Any]]:
         flags = (f"--selector={selector}", f"--namespace={NAMESPACE}")
         pods: list[dict[str, Any]] = self.cluster.access.get("pods", *flags)["items"]
-        return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+        return pods
 
     def kill(self, pod: str) -> None:
         """At once, as the loss of its node would."""
@@ -222,3 +234,7 @@ def _make_volume(name: str, folder: Path) -> dict[str, Any]:
             "hostPath": {"path": str(place)},
         },
     }
+
+
+def _is_leaving(pod: dict[str, Any]) -> bool:
+    return "deletionTimestamp" in pod["metadata"]

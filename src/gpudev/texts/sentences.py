@@ -6,30 +6,38 @@ from datetime import UTC, tzinfo
 
 from gpudev.texts.fact import Fact
 from gpudev.texts.tables import TEXTS
-from gpudev.texts.template import Text, Values, fill
+from gpudev.texts.template import Template, Values, fill
 
 
 def say(fact: Fact, zone: tzinfo = UTC) -> str:
-    """What is the case."""
-    return fill(_text_of(fact).sentence, _values_of(fact, zone))
+    """What is the case.
+
+    Facts are stored and outlive versions: one without a text here, or whose data do not fit its text, is
+    shown with its key and data, so that it never keeps others from being shown.
+    """
+    text = TEXTS.get(fact.key)
+    written = _write(text.sentence, fact, zone) if text is not None else None
+    return _show_bare(fact) if written is None else written
 
 
 def advise(fact: Fact, zone: tzinfo = UTC) -> str:
     """What the reader can do; empty: nothing."""
-    return fill(_text_of(fact).hint, _values_of(fact, zone))
+    text = TEXTS.get(fact.key)
+    return (_write(text.hint, fact, zone) if text is not None else None) or ""
 
 
-def _values_of(fact: Fact, zone: tzinfo) -> Values:
+def _write(template: Template, fact: Fact, zone: tzinfo) -> str | None:
+    """None: the data are not those that the template needs."""
+
     def write(inner: Fact, is_hint: bool) -> str:  # noqa: FBT001 - not called by name
         return advise(inner, zone) if is_hint else say(inner, zone)
 
-    return Values(fact.data, zone, write)
+    try:
+        return fill(template, Values(fact.data, zone, write))
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        return None
 
 
-def _text_of(fact: Fact) -> Text:
-    """One without a text in this version of gpu-dev is shown with its data, instead of not at all."""
-    known = TEXTS.get(fact.key)
-    if known is not None:
-        return known
+def _show_bare(fact: Fact) -> str:
     data = ", ".join(f"{name}: {value}" for name, value in fact.data.items())
-    return Text(lambda _: f"{fact.key} ({data})")
+    return f"{fact.key} ({data})"

@@ -79,6 +79,21 @@ def test_fact_of_another_version_is_shown_with_its_data() -> None:
     assert advise(unknown) == ""
 
 
+@pytest.mark.parametrize(
+    "stored",
+    [
+        Fact("extension_too_long", {"reservation": "7f3a91c2"}),
+        Fact("extension_too_long", {"reservation": 7, "left": None, "longest": "x"}),
+        Fact("ambiguous_reservation", {"text": "a", "count": 2, "candidates": 3}),
+        Fact("sentences", {"parts": [{"data": {}}]}),
+    ],
+    ids=["missing", "other types", "in a function", "inside another"],
+)
+def test_stored_fact_whose_data_do_not_fit_is_shown_with_its_data(stored: Fact) -> None:
+    assert say(stored).startswith(f"{stored.key} (")
+    assert isinstance(advise(stored), str)
+
+
 def test_error_has_the_words_of_its_fact() -> None:
     error = NotFound("words", code="no_such_disk", words="No such disk.")
     assert (str(error), error.message, error.code) == ("No such disk.", "No such disk.", "no_such_disk")

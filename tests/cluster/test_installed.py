@@ -68,7 +68,9 @@ def upgraded(cluster: Cluster, folder: Path, first_chart: Path) -> Iterator[Runn
     before = ControlPlaneImage("0.1.0", first_chart / "src")
     now = ControlPlaneImage("0.2.0", CHECKOUT / "src")
     with prepared_installation(cluster, folder, before, now) as installation:
-        installation.install(first_chart / "deploy" / "helm" / "gpu-dev", before)
+        # As Helm 3 waited, which was there then: the replica of that chart fails until its primary answers,
+        # and a newer Helm gives an installation up when a container has failed a few times.
+        installation.install(first_chart / "deploy" / "helm" / "gpu-dev", before, wait="--wait=legacy")
         home = folder / "home"
         home.mkdir()
         machine = installation.add_person(home)

@@ -45,15 +45,15 @@ class Installation:
     cluster: Cluster
     values: Path
 
-    def install(self, chart: Path, image: ControlPlaneImage) -> None:
-        self._helm("install", chart, image, "--create-namespace", "--wait-for-jobs")
+    def install(self, chart: Path, image: ControlPlaneImage, wait: str = "--wait") -> None:
+        self._helm("install", chart, image, wait, "--create-namespace", "--wait-for-jobs")
 
     def upgrade(self, chart: Path, image: ControlPlaneImage) -> None:
         """Until the pods of the version before are gone: such that are about to go still answer a moment.
 
         They do not know the present schema, so what they answer then says nothing of the upgrade.
         """
-        self._helm("upgrade", chart, image)
+        self._helm("upgrade", chart, image, "--wait")
         wait_for(
             lambda: not any(map(_is_leaving, self._list_all_pods("app=api-service"))),
             "the end of the API's former pods",
@@ -129,7 +129,7 @@ class Installation:
     def _helm(self, verb: str, chart: Path, image: ControlPlaneImage, *flags: str) -> None:
         files = ["--values", str(chart / "values" / "kind.yaml"), "--values", str(self.values)]
         tag = ["--set-string", f"image.tag={image.tag}"]
-        self._run_helm(verb, RELEASE, str(chart), *files, *tag, "--wait", "--timeout", _PATIENCE, *flags)
+        self._run_helm(verb, RELEASE, str(chart), *files, *tag, "--timeout", _PATIENCE, *flags)
 
     def _run_helm(self, *arguments: str) -> None:
         where = ["--kubeconfig", str(self.cluster.kubeconfig), "--namespace", NAMESPACE]

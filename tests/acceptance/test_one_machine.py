@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import stat
 import subprocess
@@ -18,6 +19,14 @@ from gpudev.client.errors import Conflict
 from gpudev.wire.jobs import SubmitRequest
 from tests.support.machine import Machine, running_machine, wait_for
 from tests.support.reservations import PUBLIC_KEY
+
+
+def may_raise_priority() -> bool:
+    """Where all of this runs at another priority, so does the control plane."""
+    if os.getpriority(os.PRIO_PROCESS, 0) != 0:
+        return False
+    trial = subprocess.run(["nice", "-n", "-1", "nice"], capture_output=True, text=True, check=False)
+    return trial.stdout.strip() == "-1"
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +78,18 @@ def test_commands_of_the_owner_work_while_the_network_is_used_up(machine: Machin
         reservation = machine.reserve("-t", "t4")
         assert machine.ssh(reservation, "echo here").stdout == "here\n"
     assert stat.S_IMODE((machine.state_dir / "api.sock").stat().st_mode) == 0o600
+
+
+@pytest.mark.skipif(not may_raise_priority(), reason="Only root may raise a priority.")
+def test_the_control_plane_comes_before_dev_servers(machine: Machine) -> None:
+    reservation = machine.reserve("-t", "t4")
+    theirs = machine.ssh(reservation, "nice; setsid --wait cat /proc/self/autogroup").stdout.splitlines()
+    assert theirs[0] == "0"
+    assert not theirs[1:] or theirs[1].endswith(" nice 0")
+    for pid in machine.control_plane().values():
+        assert os.getpriority(os.PRIO_PROCESS, pid) < 0
+        group = Path(f"/proc/{pid}/autogroup")
+        assert not group.exists() or " nice -" in group.read_text(encoding="ascii")
 
 
 def test_the_log_of_a_server_is_shown(machine: Machine) -> None:

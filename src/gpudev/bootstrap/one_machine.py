@@ -15,6 +15,7 @@ from pathlib import Path
 from gpudev.adapters.local.control_plane.readiness import ENVIRONMENT_NAME, ReadyPipe
 from gpudev.adapters.local.control_plane.state import StateFolder
 from gpudev.adapters.local.processes.identity import holding
+from gpudev.adapters.local.processes.priority import raise_priority
 from gpudev.adapters.local.shutdown import stop_all_servers
 from gpudev.bootstrap.up import Ready, UpOptions
 from gpudev.domain.errors import GpuDevError
@@ -89,7 +90,7 @@ def _start_detached(options: UpOptions, state: StateFolder) -> Ready:
     log = state.logs / "up.log"
     with log.open("wb") as output:
         # Not asyncio's: a loop that closes kills the processes that it started.
-        subprocess.Popen(
+        process = subprocess.Popen(
             argv,
             stdin=subprocess.DEVNULL,
             stdout=output,
@@ -98,6 +99,7 @@ def _start_detached(options: UpOptions, state: StateFolder) -> Ready:
             pass_fds=(pipe.write_end,),
             start_new_session=True,
         )
+    raise_priority(process.pid)
     pipe.close_write_end()
     if words := pipe.read():
         return Ready(**json.loads(words))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import IO
 
 from gpudev.adapters.local.control_plane.readiness import ENVIRONMENT_NAME, ReadyPipe
+from gpudev.adapters.local.processes.priority import raise_priority
 from gpudev.domain.errors import GpuDevError
 from gpudev.texts.fact import Fact, fact
 from gpudev.texts.sentences import say
@@ -113,6 +114,7 @@ class Supervisor:
                 # Ctrl-C in the terminal reaches us alone, and we stop the programs in their order.
                 start_new_session=True,
             )
+        raise_priority(self._process.pid)
         pipe.close_write_end()
         return pipe
 

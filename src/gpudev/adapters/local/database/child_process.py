@@ -17,6 +17,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import IO, Self
 
+from gpudev.adapters.local.processes.priority import raise_priority
+
 _LAUNCHER = Path(__file__).with_name("die_with_parent.py")
 
 
@@ -48,6 +50,7 @@ class ChildProcess:
             # Ctrl-C in the terminal reaches us alone: we stop the child once nobody needs it any more.
             start_new_session=True,
         )
+        raise_priority(self._process.pid)
 
     @property
     def pid(self) -> int:

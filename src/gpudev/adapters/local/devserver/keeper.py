@@ -31,6 +31,7 @@ from gpudev.adapters.local.ending import end_server
 from gpudev.adapters.local.processes import linux
 from gpudev.adapters.local.processes.descendants import end_descendants
 from gpudev.adapters.local.processes.identity import ProcessIdentity, identify
+from gpudev.adapters.local.processes.priority import drop_priority
 from gpudev.adapters.local.record import Record, ServerProcesses
 from gpudev.adapters.local.records import Records, ServerFiles
 from gpudev.adapters.local.sandbox.holder import Namespaces, enter_sandbox, start_holder
@@ -53,6 +54,7 @@ def keep(order: StartOrder, descriptors: OrderDescriptors) -> int:
     _speak_into(files.log_path)
     linux.become_subreaper()
     linux.name_this_process("gpu-dev-keeper")
+    drop_priority()
     record = files.find_record()
     if record is None:
         raise Defect("record_missing", key=order.key)

@@ -14,6 +14,7 @@ import structlog
 
 from gpudev.adapters.local.devserver.order import HELLO, SERVING, OrderDescriptors, StartOrder
 from gpudev.adapters.local.processes.descriptors import read_some
+from gpudev.adapters.local.processes.priority import raise_priority
 
 _log = structlog.get_logger(__name__)
 
@@ -110,7 +111,9 @@ class _Zygote:
             undo.callback(ours.close)
             with theirs:
                 number = theirs.fileno()
-                zygote = cls(_start_program("zygote", [str(number)], (number,), log_path), ours)
+                process = _start_program("zygote", [str(number)], (number,), log_path)
+                zygote = cls(process, ours)
+                raise_priority(process.pid)
             undo.callback(zygote.close)
             if ours.recv(len(HELLO)) != HELLO:
                 raise ConnectionResetError("zygote_ended_early")

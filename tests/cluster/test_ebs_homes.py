@@ -14,7 +14,7 @@ import pytest
 
 from gpudev.adapters.kubernetes.client import KubernetesClient, connect
 from gpudev.adapters.kubernetes.config import Homes, KubernetesConfig
-from gpudev.adapters.kubernetes.homes import HomeClaims
+from gpudev.adapters.kubernetes.provisioner import HomeClaims
 from gpudev.domain.disk import VolumeId
 from gpudev.domain.server import HomeVolume, ServerSpec
 from tests.support.kubernetes.access import Access

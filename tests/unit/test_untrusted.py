@@ -11,11 +11,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gpudev.adapters.kubernetes.listing import read_listing
+from gpudev.adapters.kubernetes.exec_channel import read_exit_code
 from gpudev.adapters.kubernetes.observe import read_event
-from gpudev.adapters.kubernetes.running import read_exit_code
-from gpudev.adapters.kubernetes.standing import find_last_end
-from gpudev.adapters.kubernetes.usage import CpuTime, Gpus, read_look, tell_usage
+from gpudev.adapters.kubernetes.pod_status import find_last_end
+from gpudev.adapters.kubernetes.script_reports import CpuTime, Gpus, read_listing, read_look, tell_usage
 from gpudev.adapters.local.processes.identity import read_status
 from gpudev.adapters.local.usage import count_in_table, read_declared
 from gpudev.domain.errors import ClusterUnavailable, Invalid

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpudev.adapters.kubernetes.job import read_job_report
+from gpudev.adapters.kubernetes.script_reports import read_job_report
 from gpudev.domain.job import MAX_OUTPUT, Job, find_outcome, read_job, tell_end
 from gpudev.texts.vocabulary import Outcome, Status
 from tests.support.words import words_of

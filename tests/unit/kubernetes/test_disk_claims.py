@@ -15,9 +15,9 @@ from gpudev.adapters.kubernetes.disks.observe import (
     volume_from,
     zone_of,
 )
-from gpudev.adapters.kubernetes.homes import is_left_over
 from gpudev.adapters.kubernetes.labels import Json
 from gpudev.adapters.kubernetes.manifests.claim import make_claim, make_snapshot
+from gpudev.adapters.kubernetes.provisioner import is_left_over
 from gpudev.domain.disk import DiskId, SnapshotId, VolumeId
 from gpudev.domain.volume import DiskTags, SnapshotPhase, SnapshotSpec, VolumePhase, VolumeSpec
 from tests.support.kubernetes_values import NAMESPACE, made

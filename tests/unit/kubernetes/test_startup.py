@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpudev.adapters.kubernetes.job import read_job_report
-from gpudev.adapters.kubernetes.listing import read_listing
+from gpudev.adapters.kubernetes.script_reports import read_job_report, read_listing
 from gpudev.adapters.kubernetes.startup import START, startup_digest, startup_files
 from gpudev.domain.job import MAX_OUTPUT, Job
 from gpudev.domain.notices import NOTICE_FILE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpudev.adapters.kubernetes.shelf import Shelf
+from gpudev.adapters.kubernetes.object_cache import ObjectCache
 
 
 def read(item: dict[str, Any]) -> str:
@@ -19,7 +19,7 @@ def make(name: str, version: int, spec: str = "") -> dict[str, Any]:
 
 
 def test_one_object_that_cannot_be_read_does_not_hide_the_others() -> None:
-    shelf: Shelf[str] = Shelf(read, lambda _before, _after: None)
+    shelf: ObjectCache[str] = ObjectCache(read, lambda _before, _after: None)
     shelf.replace_all([make("a", 1), make("b", 2, "odd"), make("c", 3)], "3")
     assert sorted(shelf) == ["a", "c"]
     shelf.replace_all([make("a", 1), make("b", 4), make("c", 3)], "4")

@@ -22,8 +22,8 @@ from lightkube.config.kubeconfig import KubeConfig, SingleConfig
 from lightkube.core.exceptions import ConfigError
 
 from gpudev.adapters.kubernetes.direct_transport import DirectTransport
+from gpudev.adapters.kubernetes.exec_channel import ExecResult, ExecTarget, run_program
 from gpudev.adapters.kubernetes.labels import FIELD_MANAGER, Json
-from gpudev.adapters.kubernetes.running import Place, Ran, run_program
 from gpudev.domain.errors import ClusterUnavailable, Defect, Invalid
 from gpudev.texts.fact import Fact, fact
 
@@ -150,9 +150,11 @@ class KubernetesClient:
             async for chunk in answer.aiter_bytes():
                 yield chunk
 
-    async def run(self, kind: Kind, name: str, container: str, command: Sequence[str], stdin: bytes) -> Ran:
+    async def run(
+        self, kind: Kind, name: str, container: str, command: Sequence[str], stdin: bytes
+    ) -> ExecResult:
         """Run a program in a container of a pod; it is not tried again, since it may have run."""
-        return await run_program(self._streams, Place(f"{kind.path}/{name}", container), command, stdin)
+        return await run_program(self._streams, ExecTarget(f"{kind.path}/{name}", container), command, stdin)
 
     @asynccontextmanager
     async def _stream(

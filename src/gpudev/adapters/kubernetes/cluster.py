@@ -18,13 +18,13 @@ from typing import Self
 from gpudev.adapters.kubernetes.client import KubernetesClient, connect
 from gpudev.adapters.kubernetes.config import KubernetesConfig
 from gpudev.adapters.kubernetes.facts import PodFacts
-from gpudev.adapters.kubernetes.following import Followers
-from gpudev.adapters.kubernetes.inside import Inside
 from gpudev.adapters.kubernetes.kinds import ALL_PODS, NODES, OwnKinds
 from gpudev.adapters.kubernetes.labels import owner_of
-from gpudev.adapters.kubernetes.making import Maker
 from gpudev.adapters.kubernetes.old_startups import OldStartups
+from gpudev.adapters.kubernetes.pod_exec import PodExec
 from gpudev.adapters.kubernetes.port_slots import PortSlots
+from gpudev.adapters.kubernetes.provisioner import Provisioner
+from gpudev.adapters.kubernetes.ssh_probe import SshProbes
 from gpudev.adapters.kubernetes.view import PODS, SERVICES, Outside, View
 from gpudev.adapters.kubernetes.watch import Watch
 from gpudev.domain.errors import ClusterUnavailable
@@ -51,7 +51,7 @@ class KubernetesCluster:
         self._kinds = OwnKinds(config.namespace)
         self._announcements = Announcements()
         self._view = View(config.namespace, config.catalogue, self._make_outside(), config.zone_label)
-        self._followers = Followers(config.reach, self._view)
+        self._ssh_probes = SshProbes(config.reach, self._view)
         self._stack = AsyncExitStack()
         self._tasks: set[asyncio.Task[None]] = set()
         self._open: _Open | None = None
@@ -60,8 +60,8 @@ class KubernetesCluster:
 
     async def __aenter__(self) -> Self:
         client = await self._stack.enter_async_context(connect(self._config.kubeconfig))
-        maker = Maker(client, self._config, self._view)
-        self.cluster_id = await maker.prepare_namespace()
+        provisioner = Provisioner(client, self._config, self._view)
+        self.cluster_id = await provisioner.prepare_namespace()
         watches = [
             Watch(client, NODES, self._view.nodes),
             Watch(client, self._kinds.services, self._view.services),
@@ -70,10 +70,10 @@ class KubernetesCluster:
         ]
         await asyncio.gather(*(watch.fill() for watch in watches))
         slots = PortSlots(client, self._config, self._view)
-        self._open = _Open(client, maker, slots, Inside(client, self._kinds, self._view.note_ooms))
+        self._open = _Open(client, provisioner, slots, PodExec(client, self._kinds, self._view.note_ooms))
         old_startups = OldStartups(client, self._config.namespace)
         self._do_meanwhile("port_slots", slots.run)
-        self._do_meanwhile("homes", maker.homes.run)
+        self._do_meanwhile("homes", provisioner.homes.run)
         self._do_meanwhile("old_startups", old_startups.run)
         for watch in watches:
             self._do_meanwhile("watch", watch.run)
@@ -84,7 +84,7 @@ class KubernetesCluster:
     ) -> None:
         """Stop watching. The dev servers run on."""
         self._open = None
-        self._followers.stop()
+        self._ssh_probes.stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -108,7 +108,7 @@ class KubernetesCluster:
         known = self._view.list_pods(spec.reservation_id)
         if len(known) == len(spec.nodes) and len({pod.server_uid for pod in known}) == 1:
             return
-        for pod in await parts.maker.make_server(spec):
+        for pod in await parts.provisioner.make_server(spec):
             self._view.put_pod(pod)
 
     async def delete_server(self, reservation_id: ReservationId, uid: str) -> None:
@@ -131,7 +131,7 @@ class KubernetesCluster:
         pods = self._list_members(reservation_id, uid)
         for pod in pods:
             self._check_node(pod)
-        await asyncio.gather(*(parts.inside.tell(pod, notices) for pod in pods))
+        await asyncio.gather(*(parts.pod_exec.tell(pod, notices) for pod in pods))
 
     async def list_home(self, reservation_id: ReservationId, uid: str) -> FileListing | None:
         parts = self._get_open()
@@ -139,7 +139,7 @@ class KubernetesCluster:
         if first is None or not self._view.has_answered(first):
             return None
         self._check_node(first)
-        return await parts.inside.list_home(first)
+        return await parts.pod_exec.list_home(first)
 
     async def find_job(self, reservation_id: ReservationId, uid: str) -> Job | None:
         parts = self._get_open()
@@ -147,14 +147,14 @@ class KubernetesCluster:
         if first is None or not self._view.has_answered(first):
             return None
         self._check_node(first)
-        return await parts.inside.find_job(first, id8(reservation_id))
+        return await parts.pod_exec.find_job(first, id8(reservation_id))
 
     async def measure(self, reservation_id: ReservationId, uid: str, now: datetime) -> Usage | None:
         parts = self._get_open()
         pods = self._list_members(reservation_id, uid)
         if not pods or not all(map(self._view.has_answered, pods)):
             return None
-        looks = (parts.inside.measure(pod, self._view.gpus_of(pod), now) for pod in pods)
+        looks = (parts.pod_exec.measure(pod, self._view.gpus_of(pod), now) for pod in pods)
         return combine(await asyncio.gather(*looks))
 
     async def discard_port_slot(self, port_slot: str) -> None:
@@ -202,7 +202,7 @@ class KubernetesCluster:
         )
 
     def _pod_changed(self, reservation_id: ReservationId) -> None:
-        self._followers.follow(reservation_id)
+        self._ssh_probes.follow(reservation_id)
         if self._open is not None:
             self._open.slots.wake()
 
@@ -224,8 +224,10 @@ def _call_at(at: datetime, action: Callable[[], None]) -> None:
 class _Open:
     """What there is only while the cluster is open."""
 
-    def __init__(self, client: KubernetesClient, maker: Maker, slots: PortSlots, inside: Inside) -> None:
+    def __init__(
+        self, client: KubernetesClient, provisioner: Provisioner, slots: PortSlots, pod_exec: PodExec
+    ) -> None:
         self.client = client
-        self.inside = inside
-        self.maker = maker
+        self.pod_exec = pod_exec
+        self.provisioner = provisioner
         self.slots = slots

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from gpudev.adapters.kubernetes.pod_status import PodStatus
 from gpudev.domain.names import NodeName, ReservationId
-from gpudev.domain.server import Cause, ServerPhase
+from gpudev.domain.server import ServerPhase
 from gpudev.texts.fact import Fact
 
 
@@ -32,23 +33,27 @@ class NodeFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """Where a pod is by its own status; if nothing changes until `until`, it is where `then` says."""
+class MemberFacts:
+    """Which member of which dev server one of our pods is, and how users reach it."""
 
-    phase: ServerPhase
-    detail: Fact | None = None
-    cause: Cause | None = None
-    until: datetime | None = None
-    then: Standing | None = None
+    rank: int = 0
+    incarnation: str = ""
+    """Of the gang that it is a member of; empty for a server of one pod."""
+    service: str = ""
+    host_key: str = ""
 
-    def at(self, now: datetime) -> Standing:
-        if self.then is not None and self.until is not None and now >= self.until:
-            return self.then.at(now)
-        return self
 
-    def next_change(self, now: datetime) -> datetime | None:
-        current = self.at(now)
-        return current.until if current.then is not None else None
+@dataclass(frozen=True, slots=True)
+class ContainerFacts:
+    """How often the container of one of our pods was started, and how it ended before."""
+
+    restarts: int = 0
+    is_probed_ready: bool = False
+    last_end: Fact | None = None
+    """How the container ended before it was started again; None if it never did."""
+    oom_kills: int = 0
+    """How often the container had ended when it last ran out of memory; 0 if its last end was another."""
+    last_oom_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,22 +71,13 @@ class PodFacts:
     """It has not ended: what it asked for is counted."""
     requests: Mapping[str, int] = field(default_factory=dict)
     """So many of each countable thing: GPUs and their slices."""
-    owner: ReservationId | None = None
-    rank: int = 0
-    incarnation: str = ""
-    """Of the gang that it is a member of; empty for a server of one pod."""
     slots: int = 0
-    service: str = ""
-    host_key: str = ""
+    """How much of a CPU node it takes."""
+    owner: ReservationId | None = None
+    member: MemberFacts = field(default_factory=MemberFacts)
+    container: ContainerFacts = field(default_factory=ContainerFacts)
     address: str = ""
-    restarts: int = 0
-    is_probed_ready: bool = False
-    standing: Standing = field(default_factory=lambda: Standing(ServerPhase.STARTING))
-    last_end: Fact | None = None
-    """How the container ended before it was started again; None if it never did."""
-    oom_kills: int = 0
-    """How often it had ended when that was for want of memory; 0 if its last end was another."""
-    last_oom_at: datetime | None = None
+    status: PodStatus = field(default_factory=lambda: PodStatus(ServerPhase.STARTING))
     created_at: datetime | None = None
     version: int = field(default=0, compare=False)
     """When this was so, on the cluster's own clock."""
@@ -89,7 +85,7 @@ class PodFacts:
     @property
     def server_uid(self) -> str:
         """Of the dev server that this pod is, or is a member of."""
-        return self.incarnation or self.uid
+        return self.member.incarnation or self.uid
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,20 @@
-"""From the cluster's JSON to facts: pure, and with `standing` the only reader of that JSON."""
+"""From the cluster's JSON to facts: pure, and with `pod_status` the only reader of that JSON."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from fractions import Fraction
 
-from gpudev.adapters.kubernetes.facts import EventFacts, NodeFacts, PodFacts, ServiceFacts
+from gpudev.adapters.kubernetes.facts import (
+    ContainerFacts,
+    EventFacts,
+    MemberFacts,
+    NodeFacts,
+    PodFacts,
+    ServiceFacts,
+)
 from gpudev.adapters.kubernetes.labels import (
     GPU_TYPE,
     HOST_KEY,
@@ -26,12 +34,12 @@ from gpudev.adapters.kubernetes.labels import (
     uid_of,
 )
 from gpudev.adapters.kubernetes.manifests.security import TOLERATED
-from gpudev.adapters.kubernetes.standing import (
+from gpudev.adapters.kubernetes.pod_status import (
     find_condition,
     find_last_end,
     find_oom,
     read_time,
-    standing_of,
+    status_of,
 )
 from gpudev.domain.catalogue import Catalogue
 from gpudev.domain.names import NodeName
@@ -113,33 +121,38 @@ def read_pod(item: Json, namespace: str) -> PodFacts:
 
 
 def _with_own(common: PodFacts, item: Json) -> PodFacts:
-    labels, status = labels_of(item), item.get("status", {})
-    containers = status.get("containerStatuses") or ()
-    annotations = annotations_of(item)
-    oom_kills, last_oom_at = find_oom(item)
-    return PodFacts(
-        key=common.key,
-        name=common.name,
-        uid=common.uid,
-        node=common.node,
-        is_bound=common.is_bound,
-        takes_room=common.takes_room,
-        requests=common.requests,
+    return replace(
+        common,
         owner=owner_of(item),
+        slots=int(labels_of(item).get(SLOTS, "0")),
+        member=_read_member(item),
+        container=_read_container(item),
+        address=item.get("status", {}).get("podIP", ""),
+        status=status_of(item),
+        created_at=read_time(item["metadata"].get("creationTimestamp")),
+        version=int(item["metadata"]["resourceVersion"]),
+    )
+
+
+def _read_member(item: Json) -> MemberFacts:
+    annotations = annotations_of(item)
+    return MemberFacts(
         rank=int(annotations.get(RANK, "0")),
         incarnation=annotations.get(INCARNATION, ""),
-        slots=int(labels.get(SLOTS, "0")),
-        service=labels.get(PORT_SLOT, ""),
+        service=labels_of(item).get(PORT_SLOT, ""),
         host_key=annotations.get(HOST_KEY, ""),
-        address=status.get("podIP", ""),
+    )
+
+
+def _read_container(item: Json) -> ContainerFacts:
+    containers = item.get("status", {}).get("containerStatuses") or ()
+    oom_kills, last_oom_at = find_oom(item)
+    return ContainerFacts(
         restarts=sum(container.get("restartCount", 0) for container in containers),
         is_probed_ready=find_condition(item, "Ready").get("status") == "True",
-        standing=standing_of(item),
         last_end=find_last_end(item),
         oom_kills=oom_kills,
         last_oom_at=last_oom_at,
-        created_at=read_time(item["metadata"].get("creationTimestamp")),
-        version=int(item["metadata"]["resourceVersion"]),
     )
 
 

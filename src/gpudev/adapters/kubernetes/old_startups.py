@@ -17,7 +17,7 @@ from gpudev.adapters.kubernetes.client import KubernetesClient
 from gpudev.adapters.kubernetes.kinds import OwnKinds
 from gpudev.adapters.kubernetes.labels import COMPONENT, FIELD_MANAGER, MANAGED_BY, Json, name_of, uid_of
 from gpudev.adapters.kubernetes.manifests.config_map import STARTUP_COMPONENT, startup_name
-from gpudev.adapters.kubernetes.standing import read_time
+from gpudev.adapters.kubernetes.pod_status import read_time
 from gpudev.domain.errors import Unavailable
 
 _log = structlog.get_logger(__name__)

@@ -35,12 +35,12 @@ class ServiceIndex:
             self._put_in(after)
 
     def lead_to(self, pod: PodFacts) -> None:
-        self._pods[pod.service] = pod
-        self._free.pop(pod.service, None)
+        self._pods[pod.member.service] = pod
+        self._free.pop(pod.member.service, None)
 
     def end_leading_to(self, pod: PodFacts) -> None:
-        self._pods.pop(pod.service, None)
-        self._note_slot(pod.service)
+        self._pods.pop(pod.member.service, None)
+        self._note_slot(pod.member.service)
 
     def _put_in(self, service: ServiceFacts) -> None:
         if service.owner is not None:

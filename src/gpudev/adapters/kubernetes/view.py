@@ -12,15 +12,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from types import MappingProxyType
 
+from gpudev.adapters.kubernetes.container_probes import ContainerProbes
 from gpudev.adapters.kubernetes.disks.config import ZONE_LABEL
-from gpudev.adapters.kubernetes.facts import EventFacts, NodeFacts, PodFacts, ServiceFacts, Standing
+from gpudev.adapters.kubernetes.facts import EventFacts, NodeFacts, PodFacts, ServiceFacts
 from gpudev.adapters.kubernetes.labels import Json
-from gpudev.adapters.kubernetes.lives import Lives
+from gpudev.adapters.kubernetes.node_refusals import NodeRefusals
+from gpudev.adapters.kubernetes.object_cache import ObjectCache
 from gpudev.adapters.kubernetes.observe import read_event, read_node, read_pod, read_service
-from gpudev.adapters.kubernetes.refusals import Refusals
+from gpudev.adapters.kubernetes.pod_status import PodStatus
+from gpudev.adapters.kubernetes.script_reports import Gpus
 from gpudev.adapters.kubernetes.service_index import ServiceIndex
-from gpudev.adapters.kubernetes.shelf import Shelf
-from gpudev.adapters.kubernetes.usage import Gpus
 from gpudev.domain.capacity import Node
 from gpudev.domain.catalogue import Catalogue
 from gpudev.domain.names import NodeName, ReservationId
@@ -58,20 +59,22 @@ class View:
         self._catalogue = catalogue
         self._outside = outside
         self._namespace = namespace
-        self.nodes: Shelf[NodeFacts] = Shelf(
+        self.nodes: ObjectCache[NodeFacts] = ObjectCache(
             lambda item: read_node(item, catalogue, zone_label), self._node_changed
         )
-        self.pods: Shelf[PodFacts] = Shelf(lambda item: read_pod(item, namespace), self._pod_changed)
-        self.services: Shelf[ServiceFacts] = Shelf(read_service, self._service_changed)
-        self.events: Shelf[EventFacts] = Shelf(read_event, self._event_changed)
+        self.pods: ObjectCache[PodFacts] = ObjectCache(
+            lambda item: read_pod(item, namespace), self._pod_changed
+        )
+        self.services: ObjectCache[ServiceFacts] = ObjectCache(read_service, self._service_changed)
+        self.events: ObjectCache[EventFacts] = ObjectCache(read_event, self._event_changed)
         self._own_pods: defaultdict[ReservationId, dict[int, PodFacts]] = defaultdict(dict)
         self._pods_on: defaultdict[NodeName, dict[str, PodFacts]] = defaultdict(dict)
         self._service_index = ServiceIndex()
         self._owners: dict[str, ReservationId] = {}
         self._words: dict[str, EventFacts] = {}
         self._lost_nodes: set[NodeName] = set()
-        self._lives = Lives()
-        self._refusals = Refusals()
+        self._probes = ContainerProbes()
+        self._refusals = NodeRefusals()
         self._shown_nodes: dict[NodeName, Node] = {}
         self._own_pods_on: dict[NodeName, int] = {}
         self._servers: dict[ReservationId, ObservedServer] = {}
@@ -126,7 +129,7 @@ class View:
 
     def find_address(self, pod: PodFacts) -> SshAddress | None:
         """Where users reach it; None as long as the way is not complete."""
-        service = self.find_service(pod.service)
+        service = self.find_service(pod.member.service)
         node = self.find_node(pod.node) if pod.node else None
         if service is None or node is None or not service.port or not node.address:
             return None
@@ -136,30 +139,33 @@ class View:
         """The pods of a server, by rank; one of another incarnation waits until the first is gone."""
         first = pods[0]
         members = [pod for pod in pods if pod.server_uid == first.server_uid]
-        inside = [ooms for pod in members for ooms in self._lives.list_ooms(pod)]
-        moments = (*(pod.last_oom_at for pod in members if pod.oom_kills), *(ooms.last_at for ooms in inside))
+        inside = [ooms for pod in members for ooms in self._probes.list_ooms(pod)]
+        moments = (
+            *(pod.container.last_oom_at for pod in members if pod.container.oom_kills),
+            *(ooms.last_at for ooms in inside),
+        )
         return ObservedServer(
             reservation_id=first.owner or ReservationId(""),
             uid=first.server_uid,
             members=tuple(self.observe_member(pod) for pod in members),
-            oom_kills=sum(pod.oom_kills for pod in members) + sum(ooms.count for ooms in inside),
+            oom_kills=sum(pod.container.oom_kills for pod in members) + sum(ooms.count for ooms in inside),
             last_oom_at=max((moment for moment in moments if moment), default=None),
         )
 
     def observe_member(self, pod: PodFacts) -> ObservedMember:
         """One pod with all that is known around it."""
-        standing = self._standing_of(pod)
-        if self._lives.has_answered(pod) and standing.phase not in _SAYS_IT_ALL:
-            standing = Standing(ServerPhase.READY)
+        status = self._status_of(pod)
+        if self._probes.has_answered(pod) and status.phase not in _SAYS_IT_ALL:
+            status = PodStatus(ServerPhase.READY)
         return ObservedMember(
             node=pod.node or NodeName(""),
-            phase=standing.phase,
-            rank=pod.rank,
-            address=self.find_address(pod) if standing.phase is ServerPhase.READY else None,
-            host_keys=(pod.host_key,) if pod.host_key else (),
-            detail=standing.detail,
-            progress=standing.detail if standing.phase is ServerPhase.STARTING else None,
-            cause=standing.cause,
+            phase=status.phase,
+            rank=pod.member.rank,
+            address=self.find_address(pod) if status.phase is ServerPhase.READY else None,
+            host_keys=(pod.member.host_key,) if pod.member.host_key else (),
+            detail=status.detail,
+            progress=status.detail if status.phase is ServerPhase.STARTING else None,
+            cause=status.cause,
             warning=self._warning_about(pod),
         )
 
@@ -167,7 +173,7 @@ class View:
 
     def note_answer(self, pod: PodFacts, *, answers: bool) -> None:
         """Whether this life of the container answered on SSH when it was last asked."""
-        self._lives.note_answer(pod, answers=answers)
+        self._probes.note_answer(pod, answers=answers)
         if pod.node is not None:
             self._refusals.forget(pod.node)
         if pod.owner is not None:
@@ -175,11 +181,11 @@ class View:
 
     def note_ooms(self, pod: PodFacts, count: int, now: datetime) -> None:
         """How often something in this life of the container was ended for want of memory, as it says."""
-        if self._lives.note_ooms(pod, count, now) and pod.owner is not None:
+        if self._probes.note_ooms(pod, count, now) and pod.owner is not None:
             self.refresh_server(pod.owner)
 
     def has_answered(self, pod: PodFacts) -> bool:
-        return self._lives.has_answered(pod)
+        return self._probes.has_answered(pod)
 
     def refresh_server(self, reservation_id: ReservationId) -> None:
         pods = self.list_pods(reservation_id)
@@ -200,13 +206,13 @@ class View:
         self._outside.tell(ServerChanged(reservation_id))
 
     def _look_again(self, pod: PodFacts, reservation_id: ReservationId) -> None:
-        at = pod.standing.next_change(self._outside.now())
+        at = pod.status.next_change(self._outside.now())
         if at is not None:
             self._outside.look_again(at, reservation_id)
 
     def _note_refusal(self, pod: PodFacts) -> None:
         now = self._outside.now()
-        if pod.node is None or pod.standing.at(now).phase is not ServerPhase.UNPLACEABLE:
+        if pod.node is None or pod.status.at(now).phase is not ServerPhase.UNPLACEABLE:
             return
         until = self._refusals.note(pod.node, pod.uid, self._size_of(pod), now)
         if until is not None:
@@ -224,17 +230,17 @@ class View:
         gpu_type = self._catalogue.get(node.gpu_type)
         return pod.slots if gpu_type.is_cpu_only else pod.requests.get(gpu_type.resource, 0)
 
-    def _standing_of(self, pod: PodFacts) -> Standing:
-        standing = pod.standing.at(self._outside.now())
-        if standing.phase in _SAYS_IT_ALL or pod.node is None:
-            return standing
+    def _status_of(self, pod: PodFacts) -> PodStatus:
+        status = pod.status.at(self._outside.now())
+        if status.phase in _SAYS_IT_ALL or pod.node is None:
+            return status
         node = self.find_node(pod.node)
         if pod.is_bound and node is None and self._is_lost(pod.node, pod):
-            return Standing(ServerPhase.FAILED, fact("node_left_cluster", node=pod.node), Cause.NODE_LOST)
+            return PodStatus(ServerPhase.FAILED, fact("node_left_cluster", node=pod.node), Cause.NODE_LOST)
         if not pod.is_bound and (node is None or not node.is_schedulable):
-            return Standing(ServerPhase.UNPLACEABLE, fact("node_takes_no_servers", node=pod.node))
+            return PodStatus(ServerPhase.UNPLACEABLE, fact("node_takes_no_servers", node=pod.node))
         said = self._words.get(pod.uid)
-        return Standing(standing.phase, standing.detail or (said.told if said else None), standing.cause)
+        return PodStatus(status.phase, status.detail or (said.told if said else None), status.cause)
 
     def _is_lost(self, node: NodeName, pod: PodFacts) -> bool:
         """It was seen to go, or we know of everything until after the pod was there; else it may be new."""
@@ -245,8 +251,8 @@ class View:
         if node is not None and not node.is_ready:
             return fact("node_silent", node=node.name, since=node.silent_since, answers=answers)
         if answers and self.find_address(pod) is None:
-            return fact("service_removed", service=pod.service)
-        return pod.last_end
+            return fact("service_removed", service=pod.member.service)
+        return pod.container.last_end
 
     # What changed
 
@@ -280,7 +286,7 @@ class View:
         if pod.node is not None:
             self._pods_on[pod.node][pod.key] = pod
         if pod.owner is not None:
-            self._own_pods[pod.owner][pod.rank] = pod
+            self._own_pods[pod.owner][pod.member.rank] = pod
             self._service_index.lead_to(pod)
             self._owners[pod.uid] = pod.owner
             self._snapshot = None
@@ -292,7 +298,7 @@ class View:
             self._room_came_back(pod)
         if pod.owner is None:
             return
-        self._own_pods[pod.owner].pop(pod.rank, None)
+        self._own_pods[pod.owner].pop(pod.member.rank, None)
         if not self._own_pods[pod.owner]:
             del self._own_pods[pod.owner]
         self._service_index.end_leading_to(pod)
@@ -300,7 +306,7 @@ class View:
         if is_gone:
             self._owners.pop(pod.uid, None)
             self._words.pop(pod.uid, None)
-            self._lives.forget(pod)
+            self._probes.forget(pod)
 
     def _refresh_pod(self, owner: ReservationId) -> None:
         self.refresh_server(owner)
@@ -361,7 +367,7 @@ class View:
 
     def _taken_by(self, pod: PodFacts) -> int:
         """Ours count from their creation on, before the scheduler has put them there."""
-        is_turned_away = self._standing_of(pod).phase is ServerPhase.UNPLACEABLE
+        is_turned_away = self._status_of(pod).phase is ServerPhase.UNPLACEABLE
         return 0 if not pod.takes_room or is_turned_away else self._size_of(pod)
 
     def put_pod(self, item: Json) -> PodFacts:

@@ -32,7 +32,7 @@ from gpudev.adapters.local.records import Records
 from gpudev.adapters.local.ssh_port import NoPortFree
 from gpudev.adapters.local.state_lock import StateLock
 from gpudev.adapters.local.trees.sweeper import Sweeper
-from gpudev.adapters.local.upkeep import Surroundings, Upkeep, pause_after
+from gpudev.adapters.local.upkeep import SharedResources, Upkeep, pause_after
 from gpudev.domain.catalogue import MAX_GANG_NODES
 from gpudev.domain.errors import ClusterUnavailable, Defect
 from gpudev.domain.idle import Usage, combine
@@ -72,7 +72,7 @@ class LocalCluster:
         self._background: set[asyncio.Task[None]] = set()
         self._ports = PortPool(config.ports, self._list_ports)
         self._port_waits: set[asyncio.Task[None]] = set()
-        self._surroundings = Surroundings(
+        self._shared = SharedResources(
             fleet=config.fleet,
             launcher=self._launcher,
             starts=asyncio.Semaphore(_STARTS_PER_CORE * len(os.sched_getaffinity(0))),
@@ -338,7 +338,7 @@ class LocalCluster:
             config.cgroups,
         )
         folder = NoticeFolder(find_home(config.state_dir, record))
-        return Upkeep(record, order, self._records.files_of(record.key), folder, self._surroundings)
+        return Upkeep(record, order, self._records.files_of(record.key), folder, self._shared)
 
     def _list_members(self, reservation_id: ReservationId) -> list[Upkeep]:
         named = self._list_named(reservation_id)

@@ -59,7 +59,7 @@ _ENDING = ThreadPoolExecutor(32, thread_name_prefix="ending")
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class SharedResources:
     """What all servers of a cluster have in common."""
 
     fleet: Fleet
@@ -83,14 +83,14 @@ class Upkeep:
         order: StartOrder,
         files: ServerFiles,
         notices: NoticeFolder,
-        surroundings: Surroundings,
+        shared: SharedResources,
     ) -> None:
         self.record = record
         self._order = order
         self._files = files
         self._notices = notices
         self._meter = UsageMeter(files.directory)
-        self._surroundings = surroundings
+        self._shared = shared
         self._phase = _first_phase(record)
         self._detail = record.detail
         self._progress: Fact | None = None
@@ -188,9 +188,9 @@ class Upkeep:
     def _return_port(self) -> None:
         listener, self._listener = self._listener, None
         if listener is None:
-            self._surroundings.ports.reclaim(self.record.port)
+            self._shared.ports.reclaim(self.record.port)
         else:
-            self._surroundings.ports.give_back(listener)
+            self._shared.ports.give_back(listener)
 
     async def _end_processes(self) -> None:
         """Until nothing has the port: a start that an earlier owner ordered may still be under way.
@@ -263,10 +263,10 @@ class Upkeep:
             raise MemberLost
 
     async def _start(self) -> None:
-        async with self._surroundings.starts:
+        async with self._shared.starts:
             listener = await self._take_port()
             await self._refresh_gpus()
-            await self._surroundings.launcher.start(self._order, listener)
+            await self._shared.launcher.start(self._order, listener)
 
     async def _take_port(self) -> socket.socket:
         """The listener that is held here, or a new one; nothing of the last life is left then."""
@@ -287,7 +287,7 @@ class Upkeep:
             if is_promised or banner in ("", self._banner):
                 # Somebody counts on it, or a start that an earlier owner ordered may have it.
                 raise
-        (listener,) = self._surroundings.ports.take()
+        (listener,) = self._shared.ports.take()
         await self._write(replace(self.record, port=listener.getsockname()[1]))
         return listener
 
@@ -298,7 +298,7 @@ class Upkeep:
             await self._write(replace(self.record, gpus=gpus))
 
     def _refresh(self, gpu: LocalGpu) -> LocalGpu:
-        present = self._surroundings.fleet.find_gpu(gpu.visible_name)
+        present = self._shared.fleet.find_gpu(gpu.visible_name)
         if present is None and not gpu.is_simulated:
             raise ClusterUnavailable("gpu_gone", gpu=gpu.visible_name)
         return present or gpu
@@ -364,7 +364,7 @@ class Upkeep:
             return
         self._phase = phase
         self._detail = detail
-        self._surroundings.on_change(self.record)
+        self._shared.on_change(self.record)
 
 
 def _first_phase(record: Record) -> ServerPhase:

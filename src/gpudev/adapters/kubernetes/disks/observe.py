@@ -10,7 +10,7 @@ from math import floor
 
 from gpudev.adapters.kubernetes.disks.tags import OF_VOLUME, SOURCE, TOKEN, tags_from
 from gpudev.adapters.kubernetes.labels import Json, annotations_of, labels_of, name_of
-from gpudev.adapters.kubernetes.standing import read_time
+from gpudev.adapters.kubernetes.pod_status import read_time
 from gpudev.domain.disk import SnapshotId, VolumeId
 from gpudev.domain.errors import Defect
 from gpudev.domain.quantities import parse_quantity

@@ -28,7 +28,7 @@ from gpudev.adapters.kubernetes.disks.tags import (
 from gpudev.adapters.kubernetes.kinds import NODES, PERSISTENT_VOLUMES, OwnKinds
 from gpudev.adapters.kubernetes.labels import HOME, Json, annotations_of, labels_of, name_of, uid_of
 from gpudev.adapters.kubernetes.manifests.claim import make_claim, make_snapshot, size_quantity
-from gpudev.adapters.kubernetes.standing import find_condition
+from gpudev.adapters.kubernetes.pod_status import find_condition
 from gpudev.domain.disk import DiskId, SnapshotId, VolumeId
 from gpudev.domain.errors import StorageRefused, StorageUnavailable
 from gpudev.domain.names import NodeName

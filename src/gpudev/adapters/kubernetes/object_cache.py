@@ -1,7 +1,7 @@
-"""What was heard last of each object of one collection.
+"""The newest known version of each object of one collection.
 
-An object comes from the watch, and sooner from the answer to a call of ours; whichever is newer stays. One
-that is known to be gone does not come back by an answer that arrives late.
+An object comes from the watch, and sooner from the answer to a call of ours; the newer version stays. An
+object that is known to be deleted is not restored by an answer that arrives late.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class _Entry(Generic[Facts]):
     facts: Facts
 
 
-class Shelf(Generic[Facts]):
+class ObjectCache(Generic[Facts]):
     """Told by `watch.Watch`; tells `on_change` the facts before and after, None for what is not there."""
 
     def __init__(

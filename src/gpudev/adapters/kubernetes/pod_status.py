@@ -1,14 +1,14 @@
-"""Where one of our pods is by its own status, in the phases and facts that users get.
+"""The phase of one of our pods by its own status, with the fact that users are told.
 
 Kubernetes has many words for what went wrong. Each is here once, with what it means for the reservation.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from gpudev.adapters.kubernetes.facts import Standing
 from gpudev.adapters.kubernetes.labels import NODE, Json, annotations_of
 from gpudev.domain.server import Cause, ServerPhase
 from gpudev.domain.untrusted import make_printable
@@ -30,10 +30,30 @@ _OUT_OF_MEMORY = "OOMKilled"
 _LONGEST_WORDS = 300
 
 
-def standing_of(pod: Json) -> Standing:
+@dataclass(frozen=True, slots=True)
+class PodStatus:
+    """Where a pod is by its own status; if nothing changes until `until`, it is where `then` says."""
+
+    phase: ServerPhase
+    detail: Fact | None = None
+    cause: Cause | None = None
+    until: datetime | None = None
+    then: PodStatus | None = None
+
+    def at(self, now: datetime) -> PodStatus:
+        if self.then is not None and self.until is not None and now >= self.until:
+            return self.then.at(now)
+        return self
+
+    def next_change(self, now: datetime) -> datetime | None:
+        current = self.at(now)
+        return current.until if current.then is not None else None
+
+
+def status_of(pod: Json) -> PodStatus:
     status = pod.get("status", {})
     if "deletionTimestamp" in pod["metadata"]:
-        return Standing(ServerPhase.STOPPING)
+        return PodStatus(ServerPhase.STOPPING)
     match status.get("phase", "Pending"):
         case "Failed" | "Succeeded":
             return _ended(pod)
@@ -43,53 +63,53 @@ def standing_of(pod: Json) -> Standing:
             return _on_its_node(pod)
 
 
-def _ended(pod: Json) -> Standing:
+def _ended(pod: Json) -> PodStatus:
     status = pod["status"]
     reason, message = status.get("reason", ""), _shorten(status.get("message", ""))
     if reason.startswith(_REFUSED_BY_NODE):
-        return Standing(ServerPhase.UNPLACEABLE, fact("node_refused_server", words=message or reason))
+        return PodStatus(ServerPhase.UNPLACEABLE, fact("node_refused_server", words=message or reason))
     if reason == "Evicted":
         told = fact("cluster_said", words=message) if message else fact("evicted_without_reason")
-        return Standing(ServerPhase.FAILED, told, Cause.EVICTED)
+        return PodStatus(ServerPhase.FAILED, told, Cause.EVICTED)
     if reason in _NODE_WENT_DOWN:
         told = fact("cluster_said", words=message) if message else fact("node_shut_down")
-        return Standing(ServerPhase.FAILED, told, Cause.NODE_LOST)
+        return PodStatus(ServerPhase.FAILED, told, Cause.NODE_LOST)
     last = _container_of(pod).get("state", {}).get("terminated")
     if last and not message and not reason:
         cause = Cause.OUT_OF_MEMORY if last.get("reason") == _OUT_OF_MEMORY else None
-        return Standing(ServerPhase.FAILED, fact("container_ended", how=_how_it_ended(last)), cause)
-    return Standing(ServerPhase.FAILED, fact("pod_ended", words=message or reason))
+        return PodStatus(ServerPhase.FAILED, fact("container_ended", how=_how_it_ended(last)), cause)
+    return PodStatus(ServerPhase.FAILED, fact("pod_ended", words=message or reason))
 
 
-def _unbound(pod: Json) -> Standing:
+def _unbound(pod: Json) -> PodStatus:
     scheduled = find_condition(pod, "PodScheduled")
-    starting = Standing(ServerPhase.STARTING)
+    starting = PodStatus(ServerPhase.STARTING)
     if scheduled.get("reason") != "Unschedulable":
         return starting
     words = _shorten(scheduled.get("message", ""))
     why = fact("scheduler_found_no_room", node=annotations_of(pod).get(NODE, ""), words=words)
     since = read_time(scheduled.get("lastTransitionTime"))
-    return _unless_within(since, _UNSCHEDULABLE_FOR, starting, Standing(ServerPhase.UNPLACEABLE, why))
+    return _unless_within(since, _UNSCHEDULABLE_FOR, starting, PodStatus(ServerPhase.UNPLACEABLE, why))
 
 
-def _on_its_node(pod: Json) -> Standing:
+def _on_its_node(pod: Json) -> PodStatus:
     container = _container_of(pod)
     waiting = container.get("state", {}).get("waiting")
     if waiting is not None:
         return _waiting(pod, waiting)
     running = container.get("state", {}).get("running")
     if running is None:
-        return Standing(ServerPhase.STARTING)
-    quiet = Standing(ServerPhase.STARTING, fact("container_silent"))
+        return PodStatus(ServerPhase.STARTING)
+    quiet = PodStatus(ServerPhase.STARTING, fact("container_silent"))
     since = read_time(running.get("startedAt"))
-    return _unless_within(since, _QUIET_FOR, Standing(ServerPhase.STARTING), quiet)
+    return _unless_within(since, _QUIET_FOR, PodStatus(ServerPhase.STARTING), quiet)
 
 
-def _waiting(pod: Json, waiting: Json) -> Standing:
+def _waiting(pod: Json, waiting: Json) -> PodStatus:
     reason, message = waiting.get("reason", ""), _shorten(waiting.get("message", ""))
     if reason in _BAD_IMAGE or (reason in _PULL_FAILED and _is_hopeless(message)):
         why = fact("image_unavailable", image=_image_of(pod), words=message or reason)
-        return Standing(ServerPhase.FAILED, why, Cause.IMAGE)
+        return PodStatus(ServerPhase.FAILED, why, Cause.IMAGE)
     if reason in _PULL_FAILED:
         return _pull_failing(pod)
     if reason == "CrashLoopBackOff":
@@ -97,24 +117,24 @@ def _waiting(pod: Json, waiting: Json) -> Standing:
     if reason in _BAD_CONFIGURATION:
         why = fact("container_not_made", words=message or reason)
         since = read_time(pod["status"].get("startTime"))
-        hopeful = Standing(ServerPhase.STARTING, why)
-        return _unless_within(since, _CONFIGURATION_FAILS_FOR, hopeful, Standing(ServerPhase.FAILED, why))
-    return Standing(ServerPhase.STARTING)
+        hopeful = PodStatus(ServerPhase.STARTING, why)
+        return _unless_within(since, _CONFIGURATION_FAILS_FOR, hopeful, PodStatus(ServerPhase.FAILED, why))
+    return PodStatus(ServerPhase.STARTING)
 
 
-def _pull_failing(pod: Json) -> Standing:
+def _pull_failing(pod: Json) -> PodStatus:
     """The registry does not answer, say. It is tried again and again, and always told in the same words."""
     image, since = _image_of(pod), read_time(pod["status"].get("startTime"))
-    pulling = Standing(ServerPhase.STARTING, fact("image_pull_retried", image=image))
+    pulling = PodStatus(ServerPhase.STARTING, fact("image_pull_retried", image=image))
     given_up = fact("image_pull_given_up", image=image, limit=_PULL_FAILS_FOR)
-    failed = Standing(ServerPhase.FAILED, given_up, Cause.IMAGE)
+    failed = PodStatus(ServerPhase.FAILED, given_up, Cause.IMAGE)
     return _unless_within(since, _PULL_FAILS_FOR, pulling, failed)
 
 
-def _crashing(pod: Json) -> Standing:
+def _crashing(pod: Json) -> PodStatus:
     last = _container_of(pod).get("lastState", {}).get("terminated", {})
     cause = Cause.OUT_OF_MEMORY if last.get("reason") == _OUT_OF_MEMORY else None
-    return Standing(ServerPhase.CRASHING, fact("container_ended", how=_how_it_ended(last)), cause)
+    return PodStatus(ServerPhase.CRASHING, fact("container_ended", how=_how_it_ended(last)), cause)
 
 
 def find_last_end(pod: Json) -> Fact | None:
@@ -149,10 +169,10 @@ def _is_hopeless(message: str) -> bool:
     return any(words in lowered for words in _HOPELESS_PULL)
 
 
-def _unless_within(since: datetime | None, limit: timedelta, now: Standing, then: Standing) -> Standing:
+def _unless_within(since: datetime | None, limit: timedelta, now: PodStatus, then: PodStatus) -> PodStatus:
     if since is None:
         return now
-    return Standing(now.phase, now.detail, now.cause, until=since + limit, then=then)
+    return PodStatus(now.phase, now.detail, now.cause, until=since + limit, then=then)
 
 
 def _image_of(pod: Json) -> str:

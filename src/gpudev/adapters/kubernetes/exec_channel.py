@@ -1,7 +1,7 @@
-"""Running a program in a container, over a WebSocket of the Kubernetes API.
+"""Runs a program in a container, over a WebSocket of the Kubernetes API.
 
-Each message begins with the number of its channel. What the program is given on its standard input has to say
-itself where it ends: only newer servers can close that channel.
+Each message begins with the number of its channel. The standard input has to mark its own end: only newer
+servers can close that channel.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LONGEST_OUTPUT = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class ExecResult:
     """How a program in a container ended."""
 
     code: int
@@ -35,7 +35,7 @@ class Ran:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ExecTarget:
     """Where a program runs."""
 
     path: str
@@ -43,7 +43,9 @@ class Place:
     container: str
 
 
-async def run_program(http: httpx2.AsyncClient, place: Place, command: Sequence[str], stdin: bytes) -> Ran:
+async def run_program(
+    http: httpx2.AsyncClient, place: ExecTarget, command: Sequence[str], stdin: bytes
+) -> ExecResult:
     """`ClusterUnavailable` if it did not run to its end, for whatever reason."""
     parameters: list[tuple[str, str | int | float | bool | None]] = [
         ("container", place.container),
@@ -61,7 +63,7 @@ async def run_program(http: httpx2.AsyncClient, place: Place, command: Sequence[
         raise _not_run(fact("program_timeout", seconds=_SECONDS)) from error
     except httpx2.TransportError as error:
         raise _not_run(_words_of(error)) from error
-    return Ran(read_exit_code(ended.status), ended.out, ended.err)
+    return ExecResult(read_exit_code(ended.status), ended.out, ended.err)
 
 
 @dataclass(frozen=True, slots=True)

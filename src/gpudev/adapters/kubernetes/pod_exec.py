@@ -1,7 +1,7 @@
-"""What is done inside a dev server that runs: telling its users something, and seeing whether they are there.
+"""Commands in a running dev server: notices for its users, its use, its command and its files.
 
-Both are scripts of ours that are there since its start, run as the user. What they are told goes to their
-standard input, and nothing of it into a command.
+Each is a script of ours that is in the server since its start, and runs as the user. Its data is passed on
+its standard input, never in a command line.
 """
 
 from __future__ import annotations
@@ -13,14 +13,20 @@ from datetime import datetime
 import structlog
 
 from gpudev.adapters.kubernetes.client import KubernetesClient
+from gpudev.adapters.kubernetes.exec_channel import ExecResult
 from gpudev.adapters.kubernetes.facts import PodFacts
-from gpudev.adapters.kubernetes.job import read_job_report
 from gpudev.adapters.kubernetes.kinds import OwnKinds
-from gpudev.adapters.kubernetes.listing import read_listing
 from gpudev.adapters.kubernetes.manifests.pod import CONTAINER
 from gpudev.adapters.kubernetes.manifests.volumes import STARTUP
-from gpudev.adapters.kubernetes.running import Ran
-from gpudev.adapters.kubernetes.usage import CpuTime, Gpus, Look, read_look, tell_usage
+from gpudev.adapters.kubernetes.script_reports import (
+    CpuTime,
+    Gpus,
+    Look,
+    read_job_report,
+    read_listing,
+    read_look,
+    tell_usage,
+)
 from gpudev.domain.errors import Unavailable
 from gpudev.domain.idle import Usage
 from gpudev.domain.job import Job
@@ -39,7 +45,7 @@ _REMEMBERED = 10_000
 """More than there are servers; those that were asked longest ago are gone."""
 
 
-class Inside:
+class PodExec:
     def __init__(
         self, client: KubernetesClient, kinds: OwnKinds, note_ooms: Callable[[PodFacts, int, datetime], None]
     ) -> None:
@@ -84,6 +90,6 @@ class Inside:
             del self._cpu_times[next(iter(self._cpu_times))]
         return tell_usage(look, before, gpus, now)
 
-    async def _run(self, pod: PodFacts, script: str, stdin: str) -> Ran:
+    async def _run(self, pod: PodFacts, script: str, stdin: str) -> ExecResult:
         command = ("su", "-s", "/bin/sh", LOGIN, "-c", shlex.join(("exec", "sh", f"{STARTUP}/{script}")))
         return await self._client.run(self._kinds.pods, pod.name, CONTAINER, command, stdin.encode())

@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from gpudev.adapters.kubernetes import answering
-from gpudev.adapters.kubernetes.answering import Addresses, wait_for_answer
+from gpudev.adapters.kubernetes import ssh_probe
 from gpudev.adapters.kubernetes.config import Reach
+from gpudev.adapters.kubernetes.ssh_probe import Addresses, wait_for_answer
 from gpudev.domain.server import SshAddress
 
 pytestmark = pytest.mark.anyio
@@ -78,7 +78,7 @@ async def door(*, is_open: bool) -> AsyncIterator[tuple[SshAddress, asyncio.Queu
 
 
 async def test_users_address_is_left_alone_until_the_pod_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answering, "_SECONDS_AFTER_NO", math.inf)
+    monkeypatch.setattr(ssh_probe, "_SECONDS_AFTER_NO", math.inf)
     pod = Pod()
     async with (
         asyncio.timeout(10),

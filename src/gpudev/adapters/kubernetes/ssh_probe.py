@@ -1,24 +1,29 @@
-"""Finding out that a dev server answers: by reading its SSH banner, as a user's client would.
+"""Probes of dev servers on SSH: each server whose state is unknown has a task that reads its SSH banner.
 
-Asking begins when the pod has an address, and goes on every few hundredths of a second, ever more slowly,
-until it answers; whenever the cluster has news of the pod, it begins anew. What counts is the address that
-users get. It is asked once there is somebody behind it: a node refuses a few knocks a second and
-drops the others in silence, so that who knocks too early hears of the answer a second too late. Where the
-controllers cannot reach the users' address, the pod's own is taken for it, a little later.
+The probe starts when the pod has an address, and is repeated every few hundredths of a second, then more and
+more slowly, until the server answers. Each change of the pod resets the pause. What counts is the address
+that users get. It is probed only after the pod itself answers: a node refuses a few connections a second and
+drops the others silently, so an early attempt would delay the answer by a second. Where the controllers
+cannot reach the users' address, an answer of the pod's own address counts after a few seconds.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import partial
 
 from gpudev.adapters.kubernetes.config import Reach
 from gpudev.adapters.kubernetes.facts import PodFacts
 from gpudev.adapters.kubernetes.manifests.pod import SSH_PORT
-from gpudev.domain.server import SshAddress
+from gpudev.adapters.kubernetes.view import View
+from gpudev.domain.catalogue import MAX_GANG_NODES
+from gpudev.domain.names import ReservationId
+from gpudev.domain.server import ServerPhase, SshAddress
+from gpudev.faults import FAULTS
 
 _FIRST_PAUSE = 0.01
 _LONGEST_PAUSE = 0.5
@@ -141,3 +146,88 @@ async def _ask(address: SshAddress | None, connect_seconds: float) -> Answer:
         with contextlib.suppress(OSError):
             await writer.wait_closed()
     return Answer.YES if is_ssh else Answer.NO
+
+
+_OVER = frozenset({ServerPhase.STOPPING, ServerPhase.UNPLACEABLE, ServerPhase.FAILED})
+_SILENT_NODE_SECONDS = 10.0
+
+_Target = tuple[str, int, bool]
+"""The pod, its number of restarts, and whether its node is silent."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Probe:
+    target: _Target
+    task: asyncio.Task[None]
+    news: asyncio.Event
+
+
+class SshProbes:
+    """One task for each member of which it is not known whether it answers."""
+
+    def __init__(self, reach: Reach, view: View) -> None:
+        self._reach = reach
+        self._view = view
+        self._probes: dict[tuple[ReservationId, int], _Probe] = {}
+
+    def follow(self, reservation_id: ReservationId) -> None:
+        """Start, restart or end the probes of this server after a change."""
+        for rank in range(MAX_GANG_NODES):
+            self._follow_member(reservation_id, rank)
+
+    def _follow_member(self, reservation_id: ReservationId, rank: int) -> None:
+        key = (reservation_id, rank)
+        pod = self._view.find_pod(reservation_id, rank)
+        target = self._target_for(pod) if pod is not None else None
+        probe = self._probes.get(key)
+        if probe is not None and probe.target != target:
+            probe.task.cancel()
+            del self._probes[key]
+        if pod is None or target is None:
+            return
+        if self._reach is Reach.PROBE:
+            self._view.note_answer(pod, answers=pod.container.is_probed_ready)
+        elif key in self._probes:
+            self._probes[key].news.set()
+        else:
+            news = asyncio.Event()
+            task = asyncio.get_running_loop().create_task(self._work(pod, target, news))
+            self._probes[key] = _Probe(target, task, news)
+
+    def stop(self) -> None:
+        for probe in self._probes.values():
+            probe.task.cancel()
+        self._probes.clear()
+
+    def _target_for(self, pod: PodFacts) -> _Target | None:
+        if not pod.is_bound or pod.node is None or self._view.observe_member(pod).phase in _OVER:
+            return None
+        node = self._view.find_node(pod.node)
+        if node is None:
+            return None
+        is_silent = not node.is_ready
+        is_known = self._reach is not Reach.PROBE and self._view.has_answered(pod)
+        return None if is_known and not is_silent else (pod.uid, pod.container.restarts, is_silent)
+
+    async def _work(self, pod: PodFacts, target: _Target, news: asyncio.Event) -> None:
+        """One server that cannot be asked is asked again; the others do not notice."""
+        await FAULTS.persist("answers", lambda: self._work_for(pod, target, news), pod.name)
+
+    def _work_for(self, pod: PodFacts, target: _Target, news: asyncio.Event) -> Coroutine[None, None, None]:
+        return self._probe_forever(pod) if target[2] else self._probe_until_ready(pod, news)
+
+    async def _probe_until_ready(self, pod: PodFacts, news: asyncio.Event) -> None:
+        await wait_for_answer(self._reach, partial(self._look, pod), news)
+        self._view.note_answer(pod, answers=True)
+
+    async def _probe_forever(self, pod: PodFacts) -> None:
+        """The cluster has lost sight of the node; whether its users have, too, is part of the warning."""
+        while True:
+            places = self._look(pod)
+            self._view.note_answer(pod, answers=await answers(places.of_user) or await answers(places.of_pod))
+            await asyncio.sleep(_SILENT_NODE_SECONDS)
+
+    def _look(self, pod: PodFacts) -> Addresses:
+        current = self._view.find_pod(pod.owner, pod.member.rank) if pod.owner else None
+        known = current if current is not None and current.uid == pod.uid else pod
+        return addresses_of(known, self._view.find_address(known))

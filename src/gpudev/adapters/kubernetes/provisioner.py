@@ -1,28 +1,44 @@
-"""Making the objects of a dev server, or adopting those of an earlier try.
+"""Creates the objects of a dev server, or adopts those of an earlier attempt.
 
-The Service comes first, the Secret hangs from it, and the pod comes last: whatever a crash leaves behind is
-either adopted by the next try or found by its label and taken away. Of a gang, the Service that its
-members share comes before all others, and its uid is that of the whole.
+The Service is created first, the Secret is owned by it, and the pod is created last: what a crash leaves
+behind is either adopted by the next attempt or found by its label and removed. A gang shares one Service,
+which is created before all others and whose uid identifies the gang.
+
+The home of a server is a claim. Where disks are claims, it is the disk's own. Where they are EBS volumes, a
+PersistentVolume and a claim are created for each reservation. The claim is removed with the reservation's
+Service; the PersistentVolume is then `Released`, and removed here. Neither removal touches the EBS volume.
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
 
-from gpudev.adapters.kubernetes.adopting import create_or_adopt, still_going
+import structlog
+
 from gpudev.adapters.kubernetes.client import AlreadyExists, Kind, KubernetesClient
-from gpudev.adapters.kubernetes.config import KubernetesConfig
-from gpudev.adapters.kubernetes.homes import HomeClaims
+from gpudev.adapters.kubernetes.config import Homes, KubernetesConfig
 from gpudev.adapters.kubernetes.host_key import HostKey, make_host_key, read_host_key
-from gpudev.adapters.kubernetes.kinds import NAMESPACES, OwnKinds
+from gpudev.adapters.kubernetes.kinds import NAMESPACES, PERSISTENT_VOLUMES, OwnKinds
 from gpudev.adapters.kubernetes.labels import (
+    COMPONENT,
+    FIELD_MANAGER,
     INCARNATION,
+    MANAGED_BY,
+    NAMESPACE,
     Json,
     annotations_of,
     name_of,
+    owner_of,
     uid_of,
 )
 from gpudev.adapters.kubernetes.manifests.config_map import make_startup, startup_name
+from gpudev.adapters.kubernetes.manifests.ebs import (
+    COMPONENT_HOME,
+    claim_name,
+    make_home_claim,
+    make_home_volume,
+)
 from gpudev.adapters.kubernetes.manifests.network_policy import (
     make_egress_policy,
     make_gang_policy,
@@ -37,10 +53,81 @@ from gpudev.adapters.kubernetes.manifests.service import (
 )
 from gpudev.adapters.kubernetes.manifests.volumes import host_key_name
 from gpudev.adapters.kubernetes.view import View
+from gpudev.domain.errors import ClusterUnavailable, Defect, Unavailable
+from gpudev.domain.names import ReservationId
 from gpudev.domain.server import ServerSpec
 
+_log = structlog.get_logger(__name__)
 
-class Maker:
+_SWEEP_SECONDS = 30.0
+
+
+class HomeClaims:
+    def __init__(self, client: KubernetesClient, config: KubernetesConfig) -> None:
+        self._client = client
+        self._config = config
+        self._claims = OwnKinds(config.namespace).claims
+
+    async def prepare(self, spec: ServerSpec, service: Json) -> str:
+        """The name of the claim; empty for a server without a disk."""
+        home = spec.home
+        if home is None:
+            return ""
+        if self._config.homes is Homes.CLAIMS:
+            return home.volume_id
+        volume = make_home_volume(spec, home, self._config)
+        await create_or_adopt(self._client, PERSISTENT_VOLUMES, volume, spec.reservation_id)
+        claim = make_home_claim(spec, home, self._config, service)
+        await create_or_adopt(self._client, self._claims, claim, spec.reservation_id)
+        return claim_name(spec, home)
+
+    async def run(self) -> None:
+        """Take away what is left of homes, for as long as we run."""
+        while self._config.homes is Homes.EBS:
+            try:
+                await self.sweep()
+            except Unavailable as error:
+                _log.warning("homes_not_swept", error=error.message)
+            await asyncio.sleep(_SWEEP_SECONDS)
+
+    async def sweep(self) -> None:
+        """Only the objects, and only those that say that the bytes behind them stay."""
+        labels = {MANAGED_BY: FIELD_MANAGER, COMPONENT: COMPONENT_HOME, NAMESPACE: self._config.namespace}
+        for volume in await self._client.find_all(PERSISTENT_VOLUMES, labels):
+            if is_left_over(volume):
+                await self._client.delete(PERSISTENT_VOLUMES, name_of(volume), uid_of(volume))
+
+
+def is_left_over(volume: Json) -> bool:
+    """Its claim is gone, so no pod can have it."""
+    is_released = (volume.get("status") or {}).get("phase") == "Released"
+    return is_released and volume["spec"].get("persistentVolumeReclaimPolicy") == "Retain"
+
+
+async def create_or_adopt(
+    client: KubernetesClient, kind: Kind, manifest: Json, reservation_id: ReservationId
+) -> Json:
+    """What has its name and belongs to another is never touched."""
+    try:
+        return await client.create(kind, manifest)
+    except AlreadyExists:
+        pass
+    name = name_of(manifest)
+    known = await client.find(kind, name)
+    if known is None:
+        raise still_going(name)
+    if owner_of(known) != reservation_id:
+        raise Defect(
+            "cluster_object_of_another", kind=kind.plural, name=name, owner=owner_of(known), id=reservation_id
+        )
+    return known
+
+
+def still_going(name: str) -> ClusterUnavailable:
+    return ClusterUnavailable("cluster_object_going", name=name)
+
+
+class Provisioner:
     def __init__(self, client: KubernetesClient, config: KubernetesConfig, view: View) -> None:
         self._client = client
         self._config = config

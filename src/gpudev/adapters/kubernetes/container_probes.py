@@ -1,6 +1,7 @@
-"""What was found out by asking containers themselves; the cluster does not know it.
+"""What probes of the containers themselves found; the cluster does not know it.
 
-A life of a container ends when it is started again: then it has answered nobody yet, and counts anew.
+It is kept for each start of a container: a container that was restarted has not answered yet, and counts its
+out-of-memory kills from zero.
 """
 
 from __future__ import annotations
@@ -19,24 +20,24 @@ class Ooms:
     last_at: datetime
 
 
-class Lives:
+class ContainerProbes:
     def __init__(self) -> None:
         self._answers: dict[str, dict[int, bool]] = {}
         self._ooms: dict[str, dict[int, Ooms]] = {}
 
     def note_answer(self, pod: PodFacts, *, answers: bool) -> None:
-        self._answers.setdefault(pod.uid, {})[pod.restarts] = answers
+        self._answers.setdefault(pod.uid, {})[pod.container.restarts] = answers
 
     def has_answered(self, pod: PodFacts) -> bool:
-        return self._answers.get(pod.uid, {}).get(pod.restarts, False)
+        return self._answers.get(pod.uid, {}).get(pod.container.restarts, False)
 
     def note_ooms(self, pod: PodFacts, count: int, now: datetime) -> bool:
         """Whether there are more than were known."""
         of_pod = self._ooms.setdefault(pod.uid, {}) if count else {}
-        known = of_pod.get(pod.restarts)
+        known = of_pod.get(pod.container.restarts)
         if count <= (known.count if known else 0):
             return False
-        of_pod[pod.restarts] = Ooms(count, now)
+        of_pod[pod.container.restarts] = Ooms(count, now)
         return True
 
     def list_ooms(self, pod: PodFacts) -> tuple[Ooms, ...]:

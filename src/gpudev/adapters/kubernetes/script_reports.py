@@ -1,7 +1,7 @@
-"""How much a dev server is used, from what `startup/usage.sh` says in it.
+"""What our scripts inside a dev server print: use (`usage.sh`), command (`job.sh`), files (`listing.sh`).
 
-CPU use is what came to it between two looks, so the first look does not know it. What is not said, or
-not said as it should be, is not known.
+Pure and total: the text comes from a container whose user may write anything there. What is missing or
+malformed is unknown. CPU use is the difference between two reports, so the first report does not have it.
 """
 
 from __future__ import annotations
@@ -12,6 +12,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from gpudev.domain.idle import Signal, Usage
+from gpudev.domain.job import Job, read_job
+from gpudev.domain.untrusted import make_printable
+from gpudev.domain.volume import FileListing
+from gpudev.texts.fact import fact
+from gpudev.texts.sentences import say
 
 _NANOSECONDS = 1e9
 _WHOLE = 100.0
@@ -98,3 +103,43 @@ def _figures(lines: Iterable[list[str]], name: str, count: int) -> Iterator[tupl
     for line in lines:
         if line[:1] == [name] and len(line) == count + 1 and all(map(_NUMBER.fullmatch, line[1:])):
             yield tuple(map(float, line[1:]))
+
+
+def read_job_report(said: str) -> Job | None:
+    """None where no command was started."""
+    head, is_there, output = f"\n{said}".partition("\noutput\n")
+    if not is_there:
+        return None
+    pairs = [line.partition(" ") for line in head.splitlines()]
+    values = {name: value.encode(errors="replace") for name, _, value in pairs}
+    return read_job(
+        values.get("code"),
+        values.get("why"),
+        output.encode(errors="replace"),
+        is_fetched="fetched" in values,
+    )
+
+
+_TOTAL = re.compile(r"total ([0-9]{1,18}) ([0-9]{1,18})")
+_FILE = re.compile(r"[^ ]* ([0-9]{1,18}) ([^ ]*) ([^ ]*) (.*)", re.DOTALL)
+"""Blocks, bytes, day, minute and path."""
+_LONGEST_LINE = 1000
+
+
+def read_listing(said: str) -> FileListing | None:
+    """None if it was cut off before its end."""
+    *files, last = said.splitlines() or [""]
+    total = _TOTAL.fullmatch(last.strip())
+    if total is None:
+        return None
+    count, used = int(total[1]), int(total[2])
+    lines = [make_printable(_describe(line), _LONGEST_LINE) for line in files]
+    if count > len(lines):
+        lines.append(say(fact("listing_cut", count=count - len(lines))))
+    return FileListing("\n".join(lines), used)
+
+
+def _describe(line: str) -> str:
+    """A name may have a line break in it: the rest of it stands on a line of its own."""
+    found = _FILE.fullmatch(line)
+    return f"{int(found[1]):>14,}  {found[2]} {found[3]}  {found[4]}" if found else line

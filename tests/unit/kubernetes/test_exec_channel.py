@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpudev.adapters.kubernetes.running import read_exit_code
+from gpudev.adapters.kubernetes.exec_channel import read_exit_code
 from gpudev.domain.errors import ClusterUnavailable
 
 

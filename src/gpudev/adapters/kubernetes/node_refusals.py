@@ -23,7 +23,7 @@ class _Refusal:
     until: datetime
 
 
-class Refusals:
+class NodeRefusals:
     def __init__(self) -> None:
         self._by_node: dict[NodeName, _Refusal] = {}
         self._refused: dict[str, None] = {}

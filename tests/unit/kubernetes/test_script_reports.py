@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpudev.adapters.kubernetes.usage import CpuTime, Gpus, Look, read_look, tell_usage
+from gpudev.adapters.kubernetes.script_reports import CpuTime, Gpus, Look, read_look, tell_usage
 from gpudev.domain.idle import Signal
 from tests.support.kubernetes_values import NOON
 

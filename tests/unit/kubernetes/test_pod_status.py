@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from gpudev.adapters.kubernetes.facts import Standing
 from gpudev.adapters.kubernetes.labels import Json
-from gpudev.adapters.kubernetes.standing import find_last_end, find_oom, standing_of
+from gpudev.adapters.kubernetes.pod_status import PodStatus, find_last_end, find_oom, status_of
 from gpudev.domain.server import Cause, ServerPhase
 from gpudev.texts.fact import Fact
 from gpudev.texts.sentences import say
@@ -19,8 +18,8 @@ IMAGE = "registry.example/dev:1"
 PULL = 'failed to pull and unpack image "registry.example/dev:1": '
 
 
-def stands(status: Json, *, bound: bool = True, seconds: float = 0) -> Standing:
-    return standing_of(make_own_pod(status, bound=bound)).at(NOON + timedelta(seconds=seconds))
+def stands(status: Json, *, bound: bool = True, seconds: float = 0) -> PodStatus:
+    return status_of(make_own_pod(status, bound=bound)).at(NOON + timedelta(seconds=seconds))
 
 
 def words_of(told: Fact | None) -> str:
@@ -122,10 +121,10 @@ def crashed(**terminated: Any) -> Json:
     ],
 )
 def test_a_pod_on_its_node(status: Json, phase: ServerPhase, cause: Cause | None, words: str) -> None:
-    standing = stands(status)
-    assert (standing.phase, standing.cause) == (phase, cause)
-    assert words in words_of(standing.detail)
-    assert bool(standing.detail) == bool(words)
+    pod_status = stands(status)
+    assert (pod_status.phase, pod_status.cause) == (phase, cause)
+    assert words in words_of(pod_status.detail)
+    assert bool(pod_status.detail) == bool(words)
 
 
 @pytest.mark.parametrize(
@@ -142,21 +141,21 @@ def test_a_pod_on_its_node(status: Json, phase: ServerPhase, cause: Cause | None
 def test_what_stays_as_it_is_comes_to_mean_something_else(
     status: Json, *, bound: bool, seconds: float, phase: ServerPhase, words: str
 ) -> None:
-    standing = stands(status, bound=bound, seconds=seconds)
-    assert standing.phase is phase
-    assert words in words_of(standing.detail)
+    pod_status = stands(status, bound=bound, seconds=seconds)
+    assert pod_status.phase is phase
+    assert words in words_of(pod_status.detail)
 
 
 def test_the_time_of_the_next_change_is_known() -> None:
-    standing = standing_of(make_own_pod(unschedulable(), bound=False))
-    assert standing.next_change(NOON) == NOON + timedelta(seconds=2)
-    assert standing.next_change(NOON + timedelta(seconds=3)) is None
+    pod_status = status_of(make_own_pod(unschedulable(), bound=False))
+    assert pod_status.next_change(NOON) == NOON + timedelta(seconds=2)
+    assert pod_status.next_change(NOON + timedelta(seconds=3)) is None
 
 
 def test_a_pod_on_its_way_out_is_stopping_whatever_else_it_is() -> None:
     pod = make_own_pod(ended("Evicted"))
     pod["metadata"]["deletionTimestamp"] = at()
-    assert standing_of(pod).phase is ServerPhase.STOPPING
+    assert status_of(pod).phase is ServerPhase.STOPPING
 
 
 def test_a_container_that_was_started_again_has_a_last_end() -> None:

@@ -18,7 +18,7 @@ from fastapi import APIRouter, FastAPI, Request, Response
 from gpudev.adapters.postgres.pool import Database
 from gpudev.adapters.postgres.queries import split_queries
 from gpudev.api.service import make_service
-from gpudev.app.login import hash_key
+from gpudev.app.identity.authentication import hash_key
 from gpudev.bootstrap.api import make_application
 from gpudev.bootstrap.foundation import begin, open_stores
 from gpudev.bootstrap.http_server import serve

@@ -25,7 +25,7 @@ from gpudev.adapters.local.database.embedded_postgres import EmbeddedPostgres
 from gpudev.adapters.local.sandbox.isolation import probe_isolation
 from gpudev.adapters.postgres.migrate import migrate
 from gpudev.adapters.postgres.pool import Database, connect
-from gpudev.app.reconcile_disks import ReconcileDisks
+from gpudev.app.disk_reconciliation import ReconcileDisks
 from gpudev.bootstrap.foundation import Stores, SystemClock
 from gpudev.client.session import Client
 from gpudev.domain.plans.reconciliation import Statistics

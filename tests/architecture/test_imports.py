@@ -140,11 +140,11 @@ class TestTheRulesThemselves:
         [
             ("domain/x.py", "gpudev.ports.store"),
             ("domain/x.py", "asyncpg"),
-            ("ports/x.py", "gpudev.app.reserve"),
+            ("ports/x.py", "gpudev.app.reservations.submission"),
             ("app/x.py", "gpudev.adapters.postgres.pool"),
             ("app/x.py", "fastapi"),
             ("adapters/local/x.py", "gpudev.adapters.postgres.pool"),
-            ("adapters/local/x.py", "gpudev.app.reserve"),
+            ("adapters/local/x.py", "gpudev.app.reservations.submission"),
             ("adapters/postgres/x.py", "asyncssh"),
             ("wire/x.py", "pydantic"),
             ("wire/x.py", "gpudev.domain.names"),

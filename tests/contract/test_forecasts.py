@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from gpudev.app.forecast_figures import ShowForecastFigures
-from gpudev.app.preview import Preview
+from gpudev.app.figures import ShowForecastFigures
+from gpudev.app.reservations.preview import Preview
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.capacity import NodeRoom
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE

@@ -28,7 +28,7 @@ from pathlib import Path
 
 import pytest
 
-from gpudev.app.login import hash_key
+from gpudev.app.identity.authentication import hash_key
 from gpudev.domain.eta import find_quantile
 from gpudev.ports.users import NewKey
 from tests.soak.hostile import FLOOD, INSIDE, OUTSIDE, REFUSALS, Attacker, Record, count_beside, describe

@@ -19,13 +19,13 @@ from uuid import uuid4
 from gpudev.adapters.aws.volumes import AwsVolumes
 from gpudev.adapters.local.disks.folders import DiskFolders
 from gpudev.adapters.local.disks.volumes import LocalVolumes
-from gpudev.app.caller import Caller
 from gpudev.app.controllers.admission import AdmissionController
 from gpudev.app.controllers.disk_executor import DiskExecutor
 from gpudev.app.controllers.disks import SAFETY_NET, DiskWork, Surroundings
 from gpudev.app.controllers.reservations import Rules
+from gpudev.app.disk_reconciliation import ReconcileDisks
 from gpudev.app.disks import OwnDisks, new_disk_id
-from gpudev.app.reconcile_disks import ReconcileDisks
+from gpudev.app.identity.authentication import Caller
 from gpudev.app.turns.engine import Engine, Hands
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.capacity import Node

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpudev.app.list_jobs import is_history
+from gpudev.app.reservations.lookup import is_history
 from gpudev.ports.store import ListQuery
 from gpudev.texts.vocabulary import Status
 

@@ -11,7 +11,7 @@ from gpudev.api.encoding import json_response
 from gpudev.api.jobs import JobId
 from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.api.zones import Zone
-from gpudev.app.extend import ExtensionRequest
+from gpudev.app.reservations.operations import ExtensionRequest
 from gpudev.domain.errors import Invalid
 from gpudev.domain.reservation import Reservation
 from gpudev.texts.fact import fact

@@ -13,8 +13,8 @@ from gpudev.api.descriptions import described
 from gpudev.api.encoding import secret_response
 from gpudev.api.problems import OF_EVERY_ROUTE, problems
 from gpudev.app.application import Application
-from gpudev.app.aws_login import AwsKey, AwsLogin
-from gpudev.app.login import IssuedKey, LoginOrigin, LoginProof
+from gpudev.app.identity.aws_login import AwsKey, AwsLogin
+from gpudev.app.identity.login import IssuedKey, LoginOrigin, LoginProof
 from gpudev.domain.errors import NotFound
 from gpudev.ports.github import GitHubProof
 from gpudev.ports.identity import AwsCredentials, Evidence, SignedRequest

@@ -12,8 +12,8 @@ from fastapi.security import HTTPBearer
 from typing_extensions import override
 
 from gpudev.api.origin import find_address
-from gpudev.app import admit, caller
 from gpudev.app.application import Application
+from gpudev.app.identity import authentication
 from gpudev.domain.errors import Unauthenticated
 
 OWN_SOCKET = "unix socket"
@@ -51,7 +51,7 @@ class _Door(HTTPBearer):
     """The scheme of the OpenAPI document; it gives whoever comes with a key, in one step a request."""
 
     @override
-    async def __call__(self, request: Request) -> admit.Visitor:  # type: ignore[override]  # more than a key
+    async def __call__(self, request: Request) -> authentication.Visitor:  # type: ignore[override]  # more
         scheme, _, key = request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not key:
             raise Unauthenticated("route_needs_a_key")
@@ -63,14 +63,14 @@ class _Door(HTTPBearer):
 
 
 Visitor = Annotated[
-    admit.Visitor,
+    authentication.Visitor,
     Depends(_Door(scheme_name="HTTPBearer", description="The API key that a login gave.")),
 ]
 """For a route that finds out who is asking together with what is asked for."""
 
 
-async def _caller(app: App, visitor: Visitor) -> caller.Caller:
+async def _caller(app: App, visitor: Visitor) -> authentication.Caller:
     return await app.admit(visitor)
 
 
-Caller = Annotated[caller.Caller, Depends(_caller)]
+Caller = Annotated[authentication.Caller, Depends(_caller)]

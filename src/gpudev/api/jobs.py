@@ -18,7 +18,7 @@ from gpudev.api.encoding import encode, json_response
 from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.api.zones import Zone, zone_of
 from gpudev.app.application import Application
-from gpudev.app.caller import Caller as CallerOf
+from gpudev.app.identity.authentication import Caller as CallerOf
 from gpudev.domain.errors import GpuDevError, Invalid, NotFound
 from gpudev.domain.queueing import place_of
 from gpudev.domain.reservation import Reservation

@@ -17,8 +17,8 @@ from gpudev.api.encoding import json_response
 from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.api.submit_0_3 import NO_CUSTOM_IMAGE, own_image, read_0_3
 from gpudev.api.zones import Zone
-from gpudev.app.homes import WantedDisk
-from gpudev.app.reserve import ReserveRequest
+from gpudev.app.reservations.home_disk import WantedDisk
+from gpudev.app.reservations.submission import ReserveRequest
 from gpudev.domain.disk import NO_DISK
 from gpudev.domain.errors import Invalid
 from gpudev.domain.expiry import duration_of

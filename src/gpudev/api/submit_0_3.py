@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from gpudev.app.homes import WantedDisk
-from gpudev.app.reserve import ReserveRequest
+from gpudev.app.reservations.home_disk import WantedDisk
+from gpudev.app.reservations.submission import ReserveRequest
 from gpudev.domain.errors import Invalid
 from gpudev.domain.expiry import duration_of
 from gpudev.domain.names import parse_reservation_id

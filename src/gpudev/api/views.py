@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
 from gpudev.app.application import Application
-from gpudev.app.follow import News
+from gpudev.app.reservations.activity import News
 from gpudev.domain.names import member_name, server_name
 from gpudev.domain.notices import tell_of_end
 from gpudev.domain.quota import QuotaUse

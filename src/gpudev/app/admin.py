@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpudev.app.audit_tally import AuditTally
-from gpudev.app.caller import Caller
+from gpudev.app.audit_log import AuditTally
+from gpudev.app.identity.authentication import Caller
 from gpudev.domain.audit import (
     AuditAction,
     AuditOutcome,

@@ -6,35 +6,24 @@ from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network
 
 from gpudev.app.admin import Admin
-from gpudev.app.admit import Admit
-from gpudev.app.audit_tally import AuditTally
-from gpudev.app.aws_login import AwsLogin
-from gpudev.app.cancel import Cancel
-from gpudev.app.cluster_figures import ShowClusterFigures
-from gpudev.app.dead_letters import DeadLetterDesk
-from gpudev.app.disk_figures import ShowDiskFigures
+from gpudev.app.audit_log import AuditTally, SealAudit
+from gpudev.app.disk_reconciliation import ReconcileDisks
 from gpudev.app.disks import OwnDisks
-from gpudev.app.drain import DrainNodes
-from gpudev.app.extend import Extend
-from gpudev.app.find import Find, FindOperation
-from gpudev.app.follow import EventHub, Follow
-from gpudev.app.forecast_figures import ShowForecastFigures
-from gpudev.app.keep import Keep
-from gpudev.app.key_uses import KeyUses
-from gpudev.app.key_watch import KeyWatch
-from gpudev.app.keys import Keys
-from gpudev.app.list_jobs import ListJobs
-from gpudev.app.login import Authenticate, LocalLogin
-from gpudev.app.login_guard import LoginGuard
-from gpudev.app.notify import Notify
-from gpudev.app.preview import Preview
+from gpudev.app.figures import ShowClusterFigures, ShowDiskFigures, ShowForecastFigures
+from gpudev.app.identity.authentication import Admit, Authenticate, KeyUses
+from gpudev.app.identity.aws_login import AwsLogin
+from gpudev.app.identity.key_watch import KeyWatch
+from gpudev.app.identity.login import Keys, LocalLogin, LoginGuard
+from gpudev.app.nodes import DrainNodes
+from gpudev.app.notifications import Notify
 from gpudev.app.quotas import ShowQuotas
-from gpudev.app.read_logs import ReadLogs
-from gpudev.app.readiness import CheckReadiness
-from gpudev.app.reconcile_disks import ReconcileDisks
 from gpudev.app.reports import ReportUsage
-from gpudev.app.reserve import Reserve
-from gpudev.app.sealing import SealAudit
+from gpudev.app.reservations.activity import EventHub, Follow, ReadLogs
+from gpudev.app.reservations.lookup import Find, FindOperation, ListJobs
+from gpudev.app.reservations.operations import Cancel, Extend, Keep
+from gpudev.app.reservations.preview import Preview
+from gpudev.app.reservations.submission import Reserve
+from gpudev.app.service import CheckReadiness, DeadLetterDesk
 from gpudev.domain.catalogue import Catalogue
 from gpudev.ports.clock import Clock
 from gpudev.ports.health import Health

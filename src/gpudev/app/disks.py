@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from gpudev.app.caller import Caller
+from gpudev.app.identity.authentication import Caller
 from gpudev.domain import disk as rules
 from gpudev.domain.audit import AuditAction, AuditEntry
 from gpudev.domain.disk import DEFAULT_SIZE_GB, Disk, DiskEvent, DiskId, DiskOperation, DiskSpec, DiskVolume

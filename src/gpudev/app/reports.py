@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from gpudev.app.caller import Caller
+from gpudev.app.identity.authentication import Caller
 from gpudev.domain.audit import AuditAction
 from gpudev.domain.errors import Invalid
 from gpudev.ports.audit import AuditLog

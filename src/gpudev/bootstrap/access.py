@@ -6,14 +6,10 @@ import os
 import pwd
 from datetime import timedelta
 
-from gpudev.app.admit import Admit
-from gpudev.app.audit_tally import AuditTally
-from gpudev.app.key_screen import KeyScreen
-from gpudev.app.key_uses import KeyUses
-from gpudev.app.keys import Keys
+from gpudev.app.audit_log import AuditTally
+from gpudev.app.identity.authentication import Admit, Authenticate, KeyScreen, KeyUses
+from gpudev.app.identity.login import IssueKey, KeyLife, Keys, LoginGuard
 from gpudev.app.limits import Limiter
-from gpudev.app.login import Authenticate, IssueKey, KeyLife
-from gpudev.app.login_guard import LoginGuard
 from gpudev.bootstrap.foundation import Stores, has_sole_owner
 from gpudev.domain.identity import local_identity, read_admin
 from gpudev.domain.limits import Rate

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gpudev.app.aws_login import AllowedAccounts, AwsLogin, AwsLoginRules
-from gpudev.app.login import LocalLogin
+from gpudev.app.identity.aws_login import AllowedAccounts, AwsLogin, AwsLoginRules
+from gpudev.app.identity.login import LocalLogin
 from gpudev.bootstrap.access import make_issue_key
 from gpudev.bootstrap.foundation import Stores
 from gpudev.bootstrap.github_check import make_github_check

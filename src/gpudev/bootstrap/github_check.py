@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 from gpudev.adapters.github.keys import GitHubKeys
-from gpudev.app.github_check import GitHubCheck, GoodStanding
+from gpudev.app.identity.aws_login import GitHubCheck, GoodStanding
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.github import GitHubPolicy, namespace_of
 from gpudev.ports.clock import Clock

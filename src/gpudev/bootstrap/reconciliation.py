@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
-from gpudev.app.reconcile_disks import ReconcileDisks
+from gpudev.app.disk_reconciliation import ReconcileDisks
 from gpudev.bootstrap.disks import can_mount, read_volumes
 from gpudev.bootstrap.foundation import Stores, SystemClock
 from gpudev.ports.volumes import VolumeListings

@@ -9,10 +9,10 @@ import socket
 import uvloop
 
 from gpudev.adapters.local.control_plane.readiness import tell_ready
-from gpudev.app.audit_tally import AuditTally
-from gpudev.app.connect import Connect
-from gpudev.app.key_watch import KeyWatch
-from gpudev.app.login import Authenticate
+from gpudev.app.audit_log import AuditTally
+from gpudev.app.identity.authentication import Authenticate
+from gpudev.app.identity.key_watch import KeyWatch
+from gpudev.app.reservations.ssh_destination import Connect
 from gpudev.bootstrap.access import make_admit, make_key_uses
 from gpudev.bootstrap.foundation import SystemClock, begin, open_stores
 from gpudev.bootstrap.interruption import interrupted

@@ -24,8 +24,8 @@ from gpudev.api.encoding import json_response
 from gpudev.api.errors import answer_of
 from gpudev.api.origin import find_address
 from gpudev.app.application import TrustedProxies
-from gpudev.app.audit_tally import AuditTally
-from gpudev.app.connect import Connect
+from gpudev.app.audit_log import AuditTally
+from gpudev.app.reservations.ssh_destination import Connect
 from gpudev.domain.audit import AuditAction
 from gpudev.domain.errors import GpuDevError, NotFound, QuotaExceeded, StoreUnavailable, Unauthenticated
 from gpudev.domain.names import UserId

@@ -9,7 +9,7 @@ import structlog
 from websockets.asyncio.server import ServerConnection
 from websockets.exceptions import ConnectionClosed
 
-from gpudev.app.connect import Destination
+from gpudev.app.reservations.ssh_destination import Destination
 from gpudev.telemetry import TUNNEL_BYTES, TUNNEL_ENDS
 from gpudev.texts.fact import fact
 from gpudev.texts.sentences import say

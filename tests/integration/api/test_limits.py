@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpudev.app.key_screen import KeyScreen
+from gpudev.app.identity.authentication import KeyScreen
 from gpudev.app.limits import Limiter
 from gpudev.bootstrap.foundation import SystemClock
 from gpudev.domain.errors import TooManyRequests

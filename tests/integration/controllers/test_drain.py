@@ -7,12 +7,12 @@ from datetime import timedelta
 import pytest
 from structlog.testing import capture_logs
 
-from gpudev.app.caller import Caller
 from gpudev.app.controllers.admission import AdmissionController
 from gpudev.app.controllers.reservations import Rules
-from gpudev.app.drain import DrainNodes
-from gpudev.app.extend import Extend, ExtensionRequest
-from gpudev.app.preview import Preview
+from gpudev.app.identity.authentication import Caller
+from gpudev.app.nodes import DrainNodes
+from gpudev.app.reservations.operations import Extend, ExtensionRequest
+from gpudev.app.reservations.preview import Preview
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.domain.drain import NodeState

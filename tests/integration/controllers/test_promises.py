@@ -15,10 +15,9 @@ from datetime import datetime, timedelta
 import pytest
 from typing_extensions import override
 
-from gpudev.app.caller import Caller
-from gpudev.app.cancel import Cancel
-from gpudev.app.extend import Extend, ExtensionRequest
-from gpudev.app.preview import Preview
+from gpudev.app.identity.authentication import Caller
+from gpudev.app.reservations.operations import Cancel, Extend, ExtensionRequest
+from gpudev.app.reservations.preview import Preview
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.domain.errors import Conflict, Invalid
 from gpudev.domain.expiry import TimePolicy, count_steps, room_is_free_at

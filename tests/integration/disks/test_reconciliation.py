@@ -13,8 +13,8 @@ from uuid import uuid4
 import pytest
 
 from gpudev.adapters.aws.volumes import AwsVolumes
-from gpudev.app.disk_figures import ShowDiskFigures
-from gpudev.app.reconcile_disks import ReconcileDisks
+from gpudev.app.disk_reconciliation import ReconcileDisks
+from gpudev.app.figures import ShowDiskFigures
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.disk import Disk, DiskId, DiskOperation, DiskSpec
 from gpudev.domain.names import OperationId

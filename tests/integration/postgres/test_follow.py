@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gpudev.app.follow import EventHub, Follow
+from gpudev.app.reservations.activity import EventHub, Follow
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.names import NodeName
 from gpudev.domain.plans.actions import Record

@@ -10,7 +10,7 @@ import pytest
 
 from gpudev.adapters.postgres.api_keys import PostgresApiKeys
 from gpudev.adapters.postgres.pool import Database
-from gpudev.app.key_uses import KeyUses
+from gpudev.app.identity.authentication import KeyUses
 from gpudev.ports.users import NewKey
 from tests.support.reservations import open_test_stores
 

@@ -15,11 +15,10 @@ import structlog
 from gpudev.adapters.local.database.embedded_postgres import EmbeddedPostgres
 from gpudev.adapters.postgres.migrate import migrate
 from gpudev.adapters.postgres.pool import Database
-from gpudev.app.admit import Visitor
-from gpudev.app.audit_tally import AuditTally
-from gpudev.app.jobs_of import JobsOf
-from gpudev.app.list_jobs import ListJobs
-from gpudev.app.login import Authenticate, IssueKey, KeyLife, LoginOrigin
+from gpudev.app.audit_log import AuditTally
+from gpudev.app.identity.authentication import Authenticate, Visitor
+from gpudev.app.identity.login import IssueKey, KeyLife, LoginOrigin
+from gpudev.app.reservations.lookup import JobsOf, ListJobs
 from gpudev.bootstrap.access import make_admit, make_key_uses
 from gpudev.bootstrap.foundation import Stores, SystemClock
 from gpudev.domain.audit import SERVER_ITSELF, AuditAction, AuditEntry

@@ -10,8 +10,8 @@ import pytest
 
 from gpudev.adapters.postgres.migrate import migrate
 from gpudev.adapters.postgres.pool import Database
-from gpudev.app import sealing
-from gpudev.app.sealing import SealAudit
+from gpudev.app import audit_log
+from gpudev.app.audit_log import SealAudit
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.audit import AuditAction, AuditEntry
 
@@ -24,7 +24,7 @@ ENTRIES = 5
 async def test_sealing_starts_before_the_schema_and_catches_up_in_batches(
     empty_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sealing, "BATCH", 2)
+    monkeypatch.setattr(audit_log, "BATCH", 2)
     database = Database(empty_database)
     await database.open()
     stores = Stores.on(database)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpudev.app.find import choose_meant
+from gpudev.app.reservations.lookup import choose_meant
 from gpudev.domain.errors import NotFound
 
 

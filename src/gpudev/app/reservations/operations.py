@@ -1,4 +1,4 @@
-"""Give a reservation more time."""
+"""End a reservation before its time."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import uuid
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from gpudev.app.caller import Caller
-from gpudev.app.preview import Preview
+from gpudev.app.identity.authentication import Caller
+from gpudev.app.reservations.preview import Preview
 from gpudev.domain.audit import AuditAction
 from gpudev.domain.drain import check_stays
-from gpudev.domain.errors import NotFound
+from gpudev.domain.errors import Conflict, Invalid, NotFound
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.extension import extend, extension_of, find_allowance
 from gpudev.domain.names import OperationId
@@ -22,6 +22,28 @@ from gpudev.ports.store import Operations
 from gpudev.texts.fact import Fact, fact
 from gpudev.texts.sentences import say
 from gpudev.texts.vocabulary import OperationKind, Status
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Records the wish; a controller carries it out. Cancelling what has ended is done at once, again."""
+
+    operations: Operations
+    clock: Clock
+
+    async def __call__(self, caller: Caller, reservation: Reservation) -> OperationId:
+        operation_id = OperationId(str(uuid.uuid4()))
+        entry = caller.entry(AuditAction.CANCEL, reservation.id, detail=f"Of {reservation.spec.username}.")
+        await self.operations.request(
+            operation_id,
+            reservation,
+            OperationKind.CANCEL,
+            self.clock.now(),
+            (entry,),
+            is_by_admin=caller.user_id != reservation.spec.user_id,
+        )
+        return operation_id
+
 
 LOOK_FIRST = timedelta(seconds=3)
 """Clients of 0.3 read the old end after they have asked for a new one, and wait until it is another."""
@@ -98,3 +120,31 @@ def _choose_id(caller: Caller, reservation: Reservation, asked: ExtensionRequest
         return OperationId(str(uuid.uuid4()))
     name = f"gpu-dev/{caller.user_id}/{asked.idempotency_key}/extend/{reservation.id}"
     return OperationId(str(uuid.uuid5(uuid.NAMESPACE_URL, name)))
+
+
+LONGEST_KEEP = timedelta(hours=48)
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Records the wish; a controller carries it out."""
+
+    operations: Operations
+    clock: Clock
+
+    async def __call__(
+        self, caller: Caller, reservation: Reservation, hours: float, reason: str
+    ) -> OperationId:
+        if not 0 < hours <= LONGEST_KEEP / timedelta(hours=1):
+            raise Invalid("bad_keep", hours=hours, code="bad_keep")
+        if reservation.state.status is not Status.ACTIVE:
+            status = reservation.state.status
+            raise Conflict("not_active_to_keep", reservation=reservation.id, status=status, code="not_active")
+        operation_id = OperationId(str(uuid.uuid4()))
+        detail = say(fact("audit_keep", username=reservation.spec.username, hours=hours, reason=reason))
+        entry = caller.entry(AuditAction.KEEP, reservation.id, detail=detail)
+        terms = Terms(timedelta(hours=hours), reason=reason)
+        await self.operations.request(
+            operation_id, reservation, OperationKind.KEEP, self.clock.now(), (entry,), terms=terms
+        )
+        return operation_id

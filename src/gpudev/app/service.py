@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from gpudev.app.caller import Caller
+from gpudev.app.identity.authentication import Caller
 from gpudev.domain.audit import AuditAction
 from gpudev.domain.errors import NotFound
+from gpudev.domain.readiness import Readiness, judge_readiness
+from gpudev.faults import FAULTS, Faults
 from gpudev.ports.audit import AuditLog
 from gpudev.ports.dead_letters import DeadLetter, DeadLetters, LetterId, QueueName
+from gpudev.ports.health import Health
 
 _MOST_LISTED = 1000
 _ID = re.compile(f"({'|'.join(QueueName)})-([0-9]{{1,18}})")
@@ -51,3 +55,20 @@ def _not_there(text: str) -> NotFound:
     if not text.isprintable():
         return NotFound("no_such_dead_letter")
     return NotFound("dead_letter_not_found", text=text)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReadiness:
+    health: Health
+    find_free_bytes: Callable[[], int | None]
+    """Of the disk that the database is on; None where it is not on this machine."""
+    fewest_free_bytes: int
+    faults: Faults = FAULTS
+
+    async def __call__(self) -> Readiness:
+        """`StoreUnavailable` if the database cannot be used."""
+        await self.health.check()
+        beats = await self.health.list_controllers()
+        free = self.find_free_bytes()
+        is_full = None if free is None else free < self.fewest_free_bytes
+        return judge_readiness(beats, self.faults.list_failing(), is_disk_full=is_full)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpudev.app.caller import Caller
+from gpudev.app.identity.authentication import Caller
 from gpudev.domain.audit import AuditAction
 from gpudev.domain.drain import Drain, read_reason
 from gpudev.domain.errors import NotFound

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from gpudev.app.admit import Admit, Visitor
-from gpudev.app.caller import Caller
-from gpudev.app.find import choose_meant
+from gpudev.app.identity.authentication import Admit, Caller, Visitor
+from gpudev.app.reservations.lookup import choose_meant
 from gpudev.domain.access import choose_address, may_connect
 from gpudev.domain.names import ReservationId, find_id_range
 from gpudev.domain.reservation import Reservation

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from gpudev.app.caller import Caller
-from gpudev.app.homes import DEFAULT_DISK_TAKEN, DiskDesk, WantedDisk
-from gpudev.app.let_in import FindWhomToLetIn, LetIn
+from gpudev.app.identity.authentication import Caller
 from gpudev.app.limits import Limiter
-from gpudev.app.preview import Preview
+from gpudev.app.reservations.authorized_keys import FindWhomToLetIn, LetIn
+from gpudev.app.reservations.home_disk import DEFAULT_DISK_TAKEN, DiskDesk, WantedDisk
+from gpudev.app.reservations.preview import Preview
 from gpudev.domain.access import combine_public_keys
 from gpudev.domain.audit import AuditAction, AuditEntry
 from gpudev.domain.booking import check_start

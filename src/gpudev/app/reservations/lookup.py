@@ -4,16 +4,42 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from gpudev.app.admit import Admit, Visitor
-from gpudev.app.caller import Caller
+from gpudev.app.identity.authentication import Admit, Caller, Visitor
 from gpudev.domain.audit import AuditAction
-from gpudev.domain.errors import Conflict, NotFound
-from gpudev.domain.names import MIN_PREFIX_LENGTH, OperationId
+from gpudev.domain.errors import Conflict, NotAllowed, NotFound
+from gpudev.domain.names import MIN_PREFIX_LENGTH, OperationId, UserId
 from gpudev.domain.reservation import Reservation
 from gpudev.ports.audit import AuditLog
-from gpudev.ports.store import Operations, Reservations, StoredOperation
+from gpudev.ports.store import History, ListQuery, MarkedPage, Operations, Page, Reservations, StoredOperation
+from gpudev.ports.users import Users
+from gpudev.texts.vocabulary import TERMINAL
+
+EVERYBODY = "all"
+
+
+@dataclass(frozen=True, slots=True)
+class JobsOf:
+    users: Users
+    audit: AuditLog
+
+    async def __call__(self, caller: Caller, username: str | None) -> UserId | None:
+        """The user's id; None stands for everybody."""
+        if username is None or username == caller.username:
+            return caller.user_id
+        if not caller.is_admin:
+            raise NotAllowed("only_admins_see_others")
+        user_id = None if username == EVERYBODY else await self._get_id(username)
+        await self.audit.write(caller.entry(AuditAction.LIST_JOBS, username))
+        return user_id
+
+    async def _get_id(self, username: str) -> UserId:
+        user = await self.users.find_by_name(username) if username.isprintable() else None
+        if user is None:
+            raise NotFound("user_not_found", username=username[:60])
+        return user.user_id
+
 
 _SHOWN = 60
 """How much of a text that means nothing is repeated in the answer."""
@@ -99,3 +125,33 @@ def _ambiguous(text: str, found: list[Reservation]) -> Conflict:
         candidates=[[candidate.id, candidate.spec.name] for candidate in found],
         code="ambiguous_id",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ListJobs:
+    reservations: Reservations
+    admit: Admit
+    jobs_of: JobsOf
+    history: History | None = None
+    """Where ended reservations may be read a moment late; None: nowhere else."""
+
+    def is_marked(self, query: ListQuery, username: str | None) -> bool:
+        """Whether the list is read by marks: one's own, unless a replica can answer for what is over."""
+        return username is None and (self.history is None or not is_history(query))
+
+    async def __call__(self, visitor: Visitor, query: ListQuery, username: str | None = None) -> Page:
+        """Who asks is always found out from the primary: a key that was revoked is revoked at once."""
+        history = self.history if is_history(query) else None
+        owner = await self.jobs_of(await self.admit(visitor), username)
+        return await (history or self.reservations).list_page(replace(query, user_id=owner))
+
+    async def marks(self, visitor: Visitor, query: ListQuery) -> MarkedPage:
+        """One's own, by their marks alone."""
+        user, page = await self.reservations.list_marks_for_key(visitor.key, query)
+        self.admit.check(visitor, user)
+        return page
+
+
+def is_history(query: ListQuery) -> bool:
+    """Asks for ended reservations alone, of which none comes back to life."""
+    return bool(query.statuses) and set(query.statuses) <= set(TERMINAL)

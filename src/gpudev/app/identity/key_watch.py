@@ -12,8 +12,7 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
 from typing import Final, TypeVar
 
-from gpudev.app.caller import Caller
-from gpudev.app.login import Authenticate
+from gpudev.app.identity.authentication import Authenticate, Caller
 from gpudev.domain.names import UserId
 from gpudev.ports.queue import Channel, Signal, Signals
 

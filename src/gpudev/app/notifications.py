@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from gpudev.app.caller import Caller
+from gpudev.app.identity.authentication import Caller
 from gpudev.domain.audit import AuditAction
 from gpudev.domain.errors import Invalid, NotFound
 from gpudev.domain.notification import Target, check_address

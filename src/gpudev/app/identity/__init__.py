@@ -1,0 +1,1 @@
+"""Identity: logins, API keys, and who a request comes from."""

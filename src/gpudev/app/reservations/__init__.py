@@ -1,0 +1,1 @@
+"""Reservations: request one, find it, change it, follow it."""

@@ -23,4 +23,4 @@ def test_sentences_tell_the_reasons_apart() -> None:
 
 
 def test_every_text_of_a_reason_belongs_to_one() -> None:
-    assert set(reasons.TEXTS) == {reason_fact(reason).key for reason in Reason}
+    assert set(reasons.REASONS) == {reason_fact(reason).key for reason in Reason}

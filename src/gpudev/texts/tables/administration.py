@@ -1,4 +1,4 @@
-"""What admins and operators are told: users, nodes, dead letters, reports, notifications, simulations."""
+"""What admins and operators are told: users, nodes, dead letters, webhooks, the audit log, simulations."""
 
 from __future__ import annotations
 
@@ -74,4 +74,76 @@ _SIMULATION = {
     "trace_of_nothing": Text("gpus, nodes and hours must be more than 0"),
 }
 
-TEXTS = {**_ADMIN, **_NOTIFICATIONS, **_SIMULATION}
+
+def _say_repeated(values: Values) -> str:
+    times = "once more" if values["count"] == 1 else "{count} times more"
+    return values.fill(f"And {times} within a minute, this the last. {{detail}}").rstrip()
+
+
+_AUDIT = {
+    # details of entries, which are stored as words, with times in UTC
+    "audit_extension": Text("Of {username}, by {length:duration}."),
+    "audit_keep": Text("Of {username}, for {hours:g} hours. {reason}"),
+    "audit_repeated": Text(_say_repeated),
+    "audit_login_failed_often": Text("Failed too often."),
+    # findings
+    "audit_entry_added": Text(
+        "Entry {entry} was added later: it says {at}, and seal {seal}, made at {sealed_at}, came without it."
+    ),
+    "audit_entry_missing": Text("Entry {entry} is missing."),
+    "audit_entry_changed": Text("Entry {entry} was changed after it was sealed."),
+    "audit_seal_missing": Text("Seal {seal} is missing."),
+    "audit_seals_missing": Text("Seals {first} to {last} are missing."),
+    "audit_seal_changed": Text(
+        "Seal {seal}, over entries {first} to {last}, was changed: it was made over {entries} entries, "
+        "and {found} are under it."
+    ),
+    "audit_chain_broken": Text("Seal {seal} does not follow seal {previous}."),
+    "audit_chain_broken_at_start": Text("Seal {seal} does not follow the beginning of the log."),
+    "audit_anchor_missing": Text("Seal {seal} is missing: the log was cut off, or made anew."),
+    "audit_anchor_changed": Text("Seal {seal} has another hash than the one noted: the chain was made anew."),
+}
+
+
+_DEAD_LETTER_CAUSES = {
+    "item_not_found": Text("There is no {kind} {key}."),
+    "notification_without_topic": Text("It names neither an event nor a user."),
+}
+
+
+_WEBHOOK = {
+    "notification_test": Text("This is a test of your notifications from gpu-dev."),
+    "webhook_address_refused": Text("{cause}"),
+    "webhook_silent": Text("{host} does not answer: {error}"),
+    "webhook_not_askable": Text("{host} cannot be asked: {error}"),
+    "webhook_answered": Text("{host} answered {status}."),
+}
+
+
+_SIMULATION_REPORT = {
+    "simulation_requests": Text("requests"),
+    "simulation_started": Text("started"),
+    "simulation_rejected": Text("rejected by quota"),
+    "simulation_gave_up": Text("gave up waiting"),
+    "simulation_utilisation": Text("utilisation"),
+    "simulation_median_wait": Text("median wait, hours"),
+    "simulation_mean_wait": Text("mean wait, hours"),
+    "simulation_long_wait": Text("9 of 10 waited less than, hours"),
+    "simulation_fairness": Text("fairness"),
+    "simulation_forecasts": Text("forecasts"),
+    "simulation_error": Text("error of {name}, hours"),
+    "simulation_bias": Text("bias of likely"),
+    "simulation_coverage": Text("started in the likely window"),
+    "simulation_promises_kept": Text("promises kept"),
+    "simulation_chart": Text("Part of requests that waited at most so long"),
+}
+
+TEXTS = {
+    **_ADMIN,
+    **_NOTIFICATIONS,
+    **_SIMULATION,
+    **_AUDIT,
+    **_DEAD_LETTER_CAUSES,
+    **_WEBHOOK,
+    **_SIMULATION_REPORT,
+}

@@ -1,4 +1,4 @@
-"""What the API answers to a request that was carried out or accepted."""
+"""What the API answers to a request that was carried out or accepted, and words that are data themselves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _say_drain(values: Values) -> str:
     )
 
 
-TEXTS = {
+_ANSWERS = {
     # disks
     "disk_making": Text('Disk "{name}" is being made.'),
     "disk_deleted": Text('Disk "{name}" is deleted. Until {until:date} it can be restored.'),
@@ -68,3 +68,11 @@ TEXTS = {
     "controller_never_seen": Text("never seen"),
     "controller_silent": Text("not heard of for {seconds:.0f} seconds"),
 }
+
+
+_PLAIN = {
+    "words": Text("{words}"),
+    "sentences": Text(lambda values: " ".join(map(values.show, values["parts"]))),
+}
+
+TEXTS = {**_ANSWERS, **_PLAIN}

@@ -1,8 +1,8 @@
-"""Why somebody is not let in: logins, API keys, SSH keys, GitHub."""
+"""Why somebody is not let in: logins, API keys, SSH keys, AWS and GitHub."""
 
 from __future__ import annotations
 
-from gpudev.texts.template import Text
+from gpudev.texts.template import Text, Values
 
 _OPERATOR = "Ask your operator."
 _LOG_IN_AGAIN = "Log in again: any gpu-dev command does it by itself."
@@ -133,4 +133,104 @@ _GITHUB = {
     ),
 }
 
-TEXTS = {**_PUBLIC_KEYS, **_API_KEYS, **_LOGIN, **_AWS, **_GITHUB}
+
+_LOG_IN = "Log in again with: gpu-dev login"
+_ADVICE = {
+    "UnauthorizedOperation": "give the controller's role the EC2 rights that docs/howto/disks.md lists.",
+    "AccessDenied": "give the controller's role the rights that docs/howto/disks.md lists.",
+    "AuthFailure": "look at the credentials of the controller.",
+    "ExpiredToken": "renew the credentials of the controller.",
+    "VolumeLimitExceeded": "raise the account's limit of EBS storage, or remove volumes that nobody needs.",
+    "SnapshotLimitExceeded": "raise the account's limit of snapshots.",
+    "MaxIOPSLimitExceeded": "raise the account's limit of EBS throughput.",
+    "VolumeInUse": "detach the volume.",
+    "NoSuchBucket": "make the bucket, or set GPU_DEV_DISK_LISTING_BUCKET to one that there is.",
+}
+"""By the code of AWS."""
+
+
+def _advise(values: Values) -> str:
+    return _ADVICE.get(values["aws_code"]) or values.fill("look up what AWS means by {aws_code}.")
+
+
+def _say_status(values: Values) -> str:
+    return values.fill("it answers with status {status} {problem}").rstrip()
+
+
+def _say_refusal(values: Values) -> str:
+    return f"AWS does not accept it: {values['problem'] or 'no reason given'}."
+
+
+def _say_where_to_sign(values: Values) -> str:
+    known = values["endpoint"] or "https://sts.amazonaws.com or https://sts.REGION.amazonaws.com"
+    return f"Sign for {known}."
+
+
+_AWS_API = {
+    # EC2, S3 and Auto Scaling
+    "aws_asks_to_wait": Text("AWS asks to wait ({aws_code}): {what}.", hint="Wait."),
+    "aws_refused": Text("AWS refused to {what} ({aws_code}): {words}", hint=_advise),
+    "aws_silent": Text("AWS does not answer: {words}", hint="Try again in a moment."),
+    "scaling_groups_not_listed": Text("AWS does not list its Auto Scaling groups: {words}"),
+    # STS
+    "own_aws_credentials_unreadable": Text("The server's own AWS credentials cannot be read: {words}."),
+    "own_aws_credentials_refused": Text("The server's own AWS credentials: {cause}"),
+    "sts_unavailable": Text("STS at {origin} cannot be asked: {why}.", hint="Try again in a moment."),
+    "sts_answers_with_status": Text(_say_status),
+    "sts_refused": Text(_say_refusal, hint="Check your AWS credentials with: aws sts get-caller-identity"),
+    # a signed request
+    "sts_other_action": Text("The signed request asks for something else than who signed it.", hint=_LOG_IN),
+    "sts_unsigned": Text("The request has no AWS signature (AWS4-HMAC-SHA256) for STS.", hint=_LOG_IN),
+    "sts_address_unknown": Text(
+        "The signed request is for an address that is not an STS of AWS which this server speaks to.",
+        hint=_say_where_to_sign,
+    ),
+    "sts_headers_odd": Text("The headers of the signed request are too many, too long or odd.", hint=_LOG_IN),
+    "sts_headers_unsigned": Text("The signature does not cover: {headers}.", hint=_LOG_IN),
+    "sts_header_extra": Text("The signature covers what is not wanted: {header}.", hint=_LOG_IN),
+    "sts_header_missing": Text("A signed header is not there: {header}.", hint=_LOG_IN),
+    "sts_host_differs": Text("The host header of the signed request differs from its address.", hint=_LOG_IN),
+    "sts_other_server": Text(
+        'The login was signed for the server "{server}", which is not this one.',
+        hint="Use the server's public name in GPU_DEV_API_URL. "
+        "Operators list the names in GPU_DEV_PUBLIC_NAMES.",
+    ),
+    "sts_time_unreadable": Text("The signing time of the request cannot be read.", hint=_LOG_IN),
+    "sts_too_old": Text(
+        "The login was not signed within the last {life:duration}.", hint="Check this machine's clock."
+    ),
+}
+
+
+_GITHUB_API = {
+    "github_unavailable": Text(
+        "GitHub cannot be asked: {why}.", hint="Try again in a moment; if it stays, tell your operator."
+    ),
+    "github_answers_with_status": Text("it answers the server's own question with status {status}"),
+    "github_rate_limited": Text("it wants fewer questions"),
+    "github_answer_not_json": Text("its answer is not JSON"),
+    "github_answer_unexpected": Text("its answer is not what it should be"),
+    "github_keys_unreadable": Text(
+        "The SSH keys of the GitHub user {github_user} cannot be read now: {why}",
+        hint="Try again in a moment, or send ssh_public_keys.",
+    ),
+    "github_keys_not_text": Text("the answer is {kind}"),
+    # signatures of a challenge
+    "github_other_server": Text(
+        'The challenge was signed for "{server}", which is not this server.',
+        hint="Use the server's public name in GPU_DEV_API_URL. "
+        "Operators list the names in GPU_DEV_PUBLIC_NAMES.",
+    ),
+    "github_key_unknown": Text(
+        "The challenge was signed with a key that the GitHub user has not published.",
+        hint="Add it at https://github.com/settings/keys, or sign with one that is there.",
+    ),
+    "github_signature_wrong": Text("The signature is not one of the challenge.", hint=_LOG_IN),
+    "github_signature_malformed": Text("The signature cannot be read: {why}.", hint=_LOG_IN),
+    "github_signature_not_armoured": Text("it is not in the form that ssh-keygen -Y sign writes"),
+    "github_signature_of_other_kind": Text("it is of another kind or version"),
+    "github_signature_altered": Text("it is cut or altered"),
+    "github_signature_unsupported": Text("it uses what this server does not know"),
+}
+
+TEXTS = {**_PUBLIC_KEYS, **_API_KEYS, **_LOGIN, **_AWS, **_GITHUB, **_AWS_API, **_GITHUB_API}

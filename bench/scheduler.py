@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from bench.figures import milliseconds, percentile
 from bench.page import Section
 from gpudev.domain.names import NodeName
+from gpudev.domain.schedule.grid import Ask
 from gpudev.domain.schedule.plan import Plan
-from gpudev.domain.schedule.slots import Ask
 
 TITLE = "The kept plan"
 COMMAND = "python -m bench scheduler"

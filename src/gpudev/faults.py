@@ -18,7 +18,7 @@ from typing import TypeVar
 import structlog
 
 from gpudev.domain.errors import Unavailable
-from gpudev.domain.untrusted import make_printable
+from gpudev.domain.names import make_printable
 from gpudev.telemetry import FAILING_ITEMS, FAULTS_TOTAL
 
 T = TypeVar("T")

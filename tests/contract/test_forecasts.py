@@ -11,11 +11,19 @@ from gpudev.app.reservations.preview import Preview
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.capacity import NodeRoom
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
-from gpudev.domain.eta import ANY_LENGTH, MIN_SAMPLES, LikelyStart, Wait, WaitRatios, bucket_of, learn_habits
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.names import NodeName
 from gpudev.domain.plans.actions import Record
-from gpudev.domain.queueing import QueuePlace
+from gpudev.domain.queue import (
+    ANY_LENGTH,
+    MIN_SAMPLES,
+    LikelyStart,
+    QueuePlace,
+    Wait,
+    WaitRatios,
+    bucket_of,
+    learn_habits,
+)
 from gpudev.domain.reservation import Event, Reservation, place, queue
 from gpudev.ports.store import User
 from gpudev.telemetry import FORECASTS

@@ -17,7 +17,7 @@ from gpudev.domain.disk import DiskId
 from gpudev.domain.errors import Conflict
 from gpudev.domain.names import NodeName, OperationId, ReservationId
 from gpudev.domain.plans.actions import Record
-from gpudev.domain.queueing import QueuePlace
+from gpudev.domain.queue import QueuePlace
 from gpudev.domain.reservation import Event, Reservation, end, place, queue
 from gpudev.ports.store import Claim, HomeWish
 from gpudev.ports.turns import Kind

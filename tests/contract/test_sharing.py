@@ -9,11 +9,11 @@ from datetime import datetime, timedelta
 import pytest
 
 from gpudev.bootstrap.foundation import Stores
-from gpudev.domain.demand import Submission
 from gpudev.domain.disk import DiskId
 from gpudev.domain.errors import Conflict, QuotaExceeded
-from gpudev.domain.fair_share import FairShare, weigh_use
 from gpudev.domain.plans.actions import Record
+from gpudev.domain.policy import FairShare, weigh_use
+from gpudev.domain.queue import Submission
 from gpudev.domain.quota import DEFAULT_QUOTA, Quota, Use
 from gpudev.domain.reservation import Event, Reservation, end
 from gpudev.ports.store import HomeWish

@@ -29,7 +29,7 @@ from pathlib import Path
 import pytest
 
 from gpudev.app.identity.authentication import hash_key
-from gpudev.domain.eta import find_quantile
+from gpudev.domain.queue import find_quantile
 from gpudev.ports.users import NewKey
 from tests.soak.hostile import FLOOD, INSIDE, OUTSIDE, REFUSALS, Attacker, Record, count_beside, describe
 from tests.soak.memory import read_memory_mb

@@ -12,9 +12,9 @@ from gpudev.app.simulation.planned import PlannedQueue
 from gpudev.app.simulation.queues import Run
 from gpudev.app.simulation.simulate import Scene
 from gpudev.app.simulation.workload import MONDAY, Workload, generate_trace
-from gpudev.domain.demand import Submission
+from gpudev.domain.policy import SharingPolicy
+from gpudev.domain.queue import Submission
 from gpudev.domain.quota import DEFAULT_QUOTA, Quota, Quotas
-from gpudev.domain.sharing import SharingPolicy
 from tests.support.domain_values import HOUR
 
 HOARDER = "hoarder"

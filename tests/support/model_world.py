@@ -18,7 +18,6 @@ from typing import assert_never
 from gpudev.domain.capacity import Node, list_shown
 from gpudev.domain.catalogue import GpuType
 from gpudev.domain.expiry import TimePolicy
-from gpudev.domain.lifecycle import is_legal
 from gpudev.domain.names import NodeName, OperationId, ReservationId
 from gpudev.domain.notices import Notice
 from gpudev.domain.operations import Operation, OperationOutcome
@@ -38,10 +37,10 @@ from gpudev.domain.plans.actions import (
     SettleOperations,
     Tell,
 )
-from gpudev.domain.queueing import QueuePlace
-from gpudev.domain.reservation import Reservation, clean
+from gpudev.domain.policy import NO_SHARES, Shares
+from gpudev.domain.queue import QueuePlace
+from gpudev.domain.reservation import Reservation, clean, is_legal
 from gpudev.domain.server import ObservedMember, ObservedServer, ServerPhase, ServerSpec
-from gpudev.domain.sharing import NO_SHARES, Shares
 from gpudev.texts.vocabulary import OperationKind
 from tests.support.domain_values import ADDRESS, HOST_KEYS, NOW, make_id, make_reservation
 from tests.support.parts import change

@@ -8,8 +8,8 @@ from typing import assert_never
 from hypothesis import strategies as st
 
 from gpudev.domain.names import NodeName
+from gpudev.domain.schedule.grid import Ask, Slot
 from gpudev.domain.schedule.plan import Plan
-from gpudev.domain.schedule.slots import Ask, Slot
 from tests.support.plan_oracle import Oracle
 
 ORIGIN = 100

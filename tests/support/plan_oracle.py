@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gpudev.domain.names import NodeName
-from gpudev.domain.schedule.slots import Ask, Slot
+from gpudev.domain.schedule.grid import Ask, Slot
 
 
 @dataclass

@@ -10,11 +10,9 @@ import pytest
 from gpudev.bootstrap.policy_file import read_policy
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.domain.errors import Invalid
-from gpudev.domain.fair_share import FairShare
-from gpudev.domain.maintenance import Maintenance
 from gpudev.domain.names import NodeName
+from gpudev.domain.policy import ALIKE, FairShare, Maintenance
 from gpudev.domain.quota import Quota
-from gpudev.domain.sharing import ALIKE
 
 GOOD = """\
 [[quotas]]

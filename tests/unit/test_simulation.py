@@ -19,13 +19,12 @@ from gpudev.app.simulation.simulate import Scene, simulate
 from gpudev.app.simulation.trace import Trace, read_trace, write_trace
 from gpudev.app.simulation.workload import MONDAY, Workload, generate_trace
 from gpudev.cli.main import run
-from gpudev.domain.demand import Submission
 from gpudev.domain.errors import Invalid
 from gpudev.domain.expiry import TimePolicy
-from gpudev.domain.fair_share import FairShare
 from gpudev.domain.names import NodeName
+from gpudev.domain.policy import FairShare, SharingPolicy
+from gpudev.domain.queue import Submission
 from gpudev.domain.quota import Quota, QuotaRule, Quotas
-from gpudev.domain.sharing import SharingPolicy
 from tests.support.domain_values import HOUR, MINUTE
 
 A, B = NodeName("a"), NodeName("b")

@@ -19,8 +19,8 @@ from gpudev.adapters.local.processes.identity import read_status
 from gpudev.adapters.local.usage import count_in_table, read_declared
 from gpudev.domain.errors import ClusterUnavailable, Invalid
 from gpudev.domain.idle import IdlePolicy, judge
+from gpudev.domain.names import make_printable
 from gpudev.domain.notification import check_address
-from gpudev.domain.untrusted import make_printable
 from gpudev.texts.fact import Fact
 from gpudev.texts.sentences import say
 from tests.support.reservations import NOON

@@ -20,7 +20,7 @@ from gpudev.api.zones import Zone, zone_of
 from gpudev.app.application import Application
 from gpudev.app.identity.authentication import Caller as CallerOf
 from gpudev.domain.errors import GpuDevError, Invalid, NotFound
-from gpudev.domain.queueing import place_of
+from gpudev.domain.queue import place_of
 from gpudev.domain.reservation import Reservation
 from gpudev.ports.store import ListQuery
 from gpudev.texts.fact import fact

@@ -14,8 +14,8 @@ from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.api.submit import EXAMPLES, read_request
 from gpudev.api.views import say_if
 from gpudev.api.zones import Zone
-from gpudev.domain.eta import Accuracy
 from gpudev.domain.preview import Foreseen
+from gpudev.domain.queue import Accuracy
 from gpudev.wire.jobs import SubmitRequest
 from gpudev.wire.queue import AccuracyResponse, Nearby, PreviewResponse, TypeAccuracy
 

@@ -47,8 +47,8 @@ from gpudev.domain.catalogue import DEFAULT_CATALOGUE, Catalogue
 from gpudev.domain.errors import Conflict
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.idle import IdlePolicy
+from gpudev.domain.policy import SharingPolicy, with_default_quota
 from gpudev.domain.schedule.grid import Grid
-from gpudev.domain.sharing import SharingPolicy, with_default_quota
 from gpudev.ports.turns import Kind
 from gpudev.settings import Settings
 from gpudev.telemetry import configure_logging

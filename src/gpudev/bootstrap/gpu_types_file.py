@@ -20,9 +20,16 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from gpudev.domain.catalogue import GPU_RESOURCE, Architecture, Catalogue, GpuType, Share
+from gpudev.domain.catalogue import (
+    GPU_RESOURCE,
+    Architecture,
+    Catalogue,
+    GpuType,
+    Share,
+    parse_gibibytes,
+    parse_quantity,
+)
 from gpudev.domain.errors import Invalid
-from gpudev.domain.quantities import parse_gibibytes, parse_quantity
 
 _STRICT = ConfigDict(extra="forbid", frozen=True)
 

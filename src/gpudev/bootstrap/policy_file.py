@@ -36,11 +36,9 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 from gpudev.bootstrap.toml_lines import find_line
 from gpudev.domain.catalogue import Catalogue
 from gpudev.domain.errors import Invalid
-from gpudev.domain.fair_share import FairShare
-from gpudev.domain.maintenance import Maintenance, find_overlap
 from gpudev.domain.names import NodeName
+from gpudev.domain.policy import ALIKE, FairShare, Maintenance, SharingPolicy, find_overlap
 from gpudev.domain.quota import EVERYTHING, Quota, QuotaRule, Quotas
-from gpudev.domain.sharing import ALIKE, SharingPolicy
 from gpudev.texts.fact import Fact, fact
 
 _STRICT = ConfigDict(extra="forbid", frozen=True, strict=True)

@@ -16,7 +16,7 @@ from gpudev.app.simulation.trace import Trace, read_trace, write_trace
 from gpudev.app.simulation.workload import Workload, generate_trace
 from gpudev.bootstrap.foundation import SystemClock, make_policy, offered_catalogue, open_stores
 from gpudev.bootstrap.policy_file import read_policy
-from gpudev.domain.sharing import with_default_quota
+from gpudev.domain.policy import with_default_quota
 from gpudev.settings import Settings
 
 __all__ = ["Choice", "as_data", "draw_waits", "format_findings", "run_simulation"]

@@ -1,4 +1,7 @@
-"""How much room there is: what the cluster says, less what was promised and is not to be seen there yet."""
+"""How much room there is: what the cluster says, less what was promised and is not to be seen there yet.
+
+A request may ask for labels of nodes: those on the operator's list, and no others.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,42 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from gpudev.domain.catalogue import GpuType
+from gpudev.domain.errors import Invalid
 from gpudev.domain.names import NodeName, ReservationId
-from gpudev.domain.node_labels import Labels, has_labels
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import ObservedServer, ServerPhase
+
+Labels = Mapping[str, str]
+
+
+def check_labels(asked: Labels, offered: Mapping[str, Iterable[str]]) -> dict[str, str]:
+    for name, value in asked.items():
+        if name not in offered:
+            raise Invalid(
+                "unknown_node_label", name=name, choices=_list_choices(offered), code="unknown_node_label"
+            )
+        if value not in offered[name]:
+            raise Invalid(
+                "unknown_node_label_value",
+                name=name,
+                value=value,
+                choices=_list_choices({name: offered[name]}),
+                code="unknown_node_label",
+            )
+    return dict(asked)
+
+
+def has_labels(labels: Labels, wanted: Labels) -> bool:
+    return all(labels.get(name) == value for name, value in wanted.items())
+
+
+def in_short(labels: Labels) -> str:
+    return ", ".join(f"{name}={value}" for name, value in sorted(labels.items()))
+
+
+def _list_choices(offered: Mapping[str, Iterable[str]]) -> list[str]:
+    return [f"{name}={value}" for name, values in sorted(offered.items()) for value in sorted(values)]
+
 
 Held = tuple[ReservationId, NodeName]
 """The room that a reservation holds on one of its nodes."""

@@ -2,12 +2,13 @@
 
 This is the one table: the database, the API, the CLI and the deployment derive from it. An operator adds
 or retires types by configuration, which makes another `Catalogue`; nothing else in the system holds a
-list of types.
+list of types. Amounts of CPU and memory are written as Kubernetes writes them: `10m`, `1.5`, `64Mi`, `2G`.
 """
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -169,3 +170,26 @@ DEFAULT_CATALOGUE = Catalogue(
         GpuType("cpu-arm", "c7g.8xlarge", 0, 32, 64, architecture="arm64"),
     )
 )
+
+
+_QUANTITY = re.compile(r"([0-9]+(?:\.[0-9]+)?)(m|[kMGTP]|[KMGTP]i)?")
+_GIB = 1024**3
+_FACTORS = {
+    "": Fraction(1),
+    "m": Fraction(1, 1000),
+    **{letter: Fraction(1000**power) for power, letter in enumerate("kMGTP", start=1)},
+    **{f"{letter}i": Fraction(1024**power) for power, letter in enumerate("KMGTP", start=1)},
+}
+
+
+def parse_quantity(text: str) -> Fraction:
+    """The exact number that a quantity means."""
+    found = _QUANTITY.fullmatch(text)
+    if found is None:
+        raise Invalid("bad_quantity", text=text, code="bad_quantity")
+    number, suffix = found.groups(default="")
+    return Fraction(number) * _FACTORS[suffix]
+
+
+def parse_gibibytes(text: str) -> Fraction:
+    return parse_quantity(text) / _GIB

@@ -1,4 +1,8 @@
-"""Identifiers and names: what they look like and how one is made from another."""
+"""Identifiers and names: what they look like and how one is made from another.
+
+Text that a dev server or another program said is made fit to be stored and shown: PostgreSQL takes no NUL and
+no lone surrogate, terminals obey control characters, nobody reads megabytes.
+"""
 
 from __future__ import annotations
 
@@ -162,3 +166,12 @@ def _is_storable(value: str) -> bool:
 def _starts_a_uuid(text: str) -> bool:
     """Dashes exactly where a UUID has them, lower-case hexadecimal everywhere else."""
     return _ID.fullmatch(text + _FIRST_ID[len(text) :]) is not None
+
+
+_CUT = "…"
+
+
+def make_printable(text: str, longest: int) -> str:
+    """One line of printable characters: `?` for each other one, and `…` at the end where it was cut."""
+    shown = "".join(each if each.isprintable() else "?" for each in text[: longest + 1])
+    return shown if len(shown) <= longest else f"{shown[: longest - 1]}{_CUT}"

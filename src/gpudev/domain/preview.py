@@ -1,7 +1,8 @@
-"""What would become of a request, and which ones like it would start sooner.
+"""What would become of a request, which ones like it would start sooner, and whether a booking is accepted.
 
 It is found on the plan that admission would make now, so what is foretold is what happens if nobody else
-comes first. Nothing changes by it.
+comes first. Nothing changes by it. A booking is a request for a time of one's own choice: it is accepted only
+if nobody's promise moves.
 """
 
 from __future__ import annotations
@@ -10,16 +11,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from gpudev.domain.capacity import Labels, has_labels
 from gpudev.domain.catalogue import GpuType
-from gpudev.domain.eta import NO_HABITS, Habits
+from gpudev.domain.errors import Conflict, Invalid
 from gpudev.domain.expiry import MIN_DURATION
 from gpudev.domain.names import ReservationId, UserId
-from gpudev.domain.node_labels import Labels, has_labels
 from gpudev.domain.plans.promises import Situation, make_promises
 from gpudev.domain.plans.waiting_reasons import WaitingReasons
-from gpudev.domain.queueing import in_order
+from gpudev.domain.queue import NO_HABITS, Habits, in_order
 from gpudev.domain.reservation import Reservation, Spec
-from gpudev.domain.schedule.grid import FOREVER
+from gpudev.domain.schedule.grid import FOREVER, Grid
 from gpudev.texts.fact import Fact
 from gpudev.texts.vocabulary import Reason
 
@@ -156,3 +157,36 @@ def _request_for(wish: Wish, now: datetime) -> Reservation:
         node_labels=wish.node_labels,
     )
     return Reservation(ReservationId("preview"), spec)
+
+
+FURTHEST = timedelta(days=30)
+
+
+def check_start(start_at: datetime, now: datetime, grid: Grid) -> datetime:
+    """The time on the grid at which it would start. Refused if it has passed or is too far away."""
+    if start_at.tzinfo is None:
+        raise Invalid("start_without_zone", start=start_at.isoformat(), code="bad_start")
+    if start_at < now:
+        raise Invalid("booking_in_the_past", start=start_at, code="booking_in_the_past")
+    if start_at > now + FURTHEST:
+        raise Invalid("booking_too_far", start=start_at, days=FURTHEST.days, code="booking_too_far")
+    return grid.time_of(grid.step_after(start_at))
+
+
+def check_booking(foreseen: Foreseen, start_at: datetime) -> None:
+    """Refuse what cannot start when it was asked for; the nearest time is told."""
+    if foreseen.start == start_at or (foreseen.starts_now and foreseen.start and foreseen.start >= start_at):
+        return
+    wish = foreseen.wish
+    if foreseen.start is None:
+        raise Conflict(
+            "booking_never_possible", gpu_count=wish.gpu_count, gpu_type=wish.gpu_type, code="no_room_then"
+        )
+    raise Conflict(
+        "booking_has_no_room",
+        gpu_count=wish.gpu_count,
+        gpu_type=wish.gpu_type,
+        start=start_at,
+        nearest=foreseen.start,
+        code="no_room_then",
+    )

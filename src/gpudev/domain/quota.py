@@ -14,7 +14,7 @@ from datetime import timedelta
 from gpudev.domain.errors import QuotaExceeded
 from gpudev.domain.expiry import TimePolicy, count_steps
 from gpudev.domain.reservation import Reservation
-from gpudev.domain.schedule.allowance import Limit
+from gpudev.domain.schedule.room import Limit
 
 EVERYTHING = "*"
 _HOUR = timedelta(hours=1)

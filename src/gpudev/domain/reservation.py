@@ -1,6 +1,7 @@
-"""A reservation: what was asked for, where it stands, and the moves that change it.
+"""A reservation: what was asked for, where it stands, and the only table of the moves it may make.
 
-Every function here returns a new value; the store writes it only if nobody else moved first.
+Status says where it stands, reason says why. Every function here returns a new value; the store writes it
+only if nobody else moved first.
 """
 
 from __future__ import annotations
@@ -8,14 +9,38 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from types import MappingProxyType
 
 from gpudev.domain.disk import DiskId, VolumeId
-from gpudev.domain.lifecycle import check_move
+from gpudev.domain.errors import IllegalMove
 from gpudev.domain.names import NodeName, ReservationId, UserId, id8
 from gpudev.domain.server import Member, SshAddress
 from gpudev.texts.fact import Fact, fact, reason_fact
 from gpudev.texts.sentences import say
 from gpudev.texts.vocabulary import LIVE, PLACED, TERMINAL, WAITING, EventKind, Outcome, Reason, Status
+
+MOVES: Mapping[Status, frozenset[Status]] = MappingProxyType(
+    {
+        Status.PENDING: frozenset({Status.QUEUED, Status.PREPARING, Status.CANCELLED, Status.FAILED}),
+        Status.QUEUED: frozenset({Status.PREPARING, Status.CANCELLED, Status.FAILED}),
+        # Back to the queue when a placement did not hold; the request keeps its place there.
+        Status.PREPARING: frozenset({Status.ACTIVE, Status.QUEUED, Status.CANCELLED, Status.FAILED}),
+        Status.ACTIVE: frozenset({Status.EXPIRED, Status.CANCELLED, Status.FAILED}),
+        Status.EXPIRED: frozenset(),
+        Status.CANCELLED: frozenset(),
+        Status.FAILED: frozenset(),
+    }
+)
+
+
+def is_legal(before: Status, after: Status) -> bool:
+    return after in MOVES[before]
+
+
+def check_move(before: Status, after: Status) -> Status:
+    if not is_legal(before, after):
+        raise IllegalMove("reservation_cannot_become", before=before, after=after)
+    return after
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """A dev server as the rules see it: what is asked of a cluster, and what a cluster shows.
 
 A dev server has one member on each of its nodes: one for most, several for a gang. A member's rank is its
-place among them, and rank 0 speaks for the whole.
+place among them, and rank 0 speaks for the whole. Its environment variables are the same wherever it runs.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from gpudev.domain.catalogue import Share
+from gpudev.domain.catalogue import Amount, Share
 from gpudev.domain.disk import VolumeId
 from gpudev.domain.names import NodeName, ReservationId, member_name, server_name
 from gpudev.texts.fact import Fact, fact
@@ -215,3 +215,47 @@ def derive_phase(phases: Sequence[ServerPhase]) -> ServerPhase:
         if all(phase is shared for phase in phases):
             return shared
     return ServerPhase.STARTING
+
+
+NO_GPUS = "void"
+"""For `NVIDIA_VISIBLE_DEVICES`: images of NVIDIA say "all" themselves, and nothing at all means that, too."""
+DRIVER_CAPABILITIES = {"NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
+
+_THREAD_COUNTS = (
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)
+_CACHES = {
+    "HF_HOME": "huggingface",
+    "TORCH_HOME": "torch",
+    "TRITON_CACHE_DIR": "triton",
+    "TORCHINDUCTOR_CACHE_DIR": "torchinductor",
+    "PIP_CACHE_DIR": "pip",
+    "UV_CACHE_DIR": "uv",
+}
+
+
+def thread_counts(cores: Amount) -> dict[str, str]:
+    """As many threads as there are cores to run them: libraries that count the machine's take too many."""
+    return dict.fromkeys(_THREAD_COUNTS, str(max(1, int(cores))))
+
+
+def cache_folders(workspace: str) -> dict[str, str]:
+    """Caches that grow big go to the workspace, away from the home that is kept."""
+    return {name: f"{workspace}/.cache/{folder}" for name, folder in _CACHES.items()}
+
+
+def reservation_variables(spec: ServerSpec, node: NodeName) -> dict[str, str]:
+    """Whose server it is; nothing given by the user can replace these."""
+    return {
+        "GPU_DEV_RESERVATION_ID": spec.reservation_id,
+        "GPU_DEV_RESERVATION_NAME": spec.reservation_name,
+        "GPU_DEV_USER": spec.username,
+        "GPU_DEV_GPU_TYPE": spec.gpu_type,
+        "GPU_DEV_GPU_COUNT": str(spec.gpus_per_node),
+        "GPU_DEV_NODE": node,
+    }

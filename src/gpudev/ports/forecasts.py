@@ -8,10 +8,9 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from gpudev.domain.capacity import NodeRoom
-from gpudev.domain.demand import Submission
-from gpudev.domain.eta import Accuracy, Habits
-from gpudev.domain.fair_share import FairShare
 from gpudev.domain.names import ReservationId, UserId
+from gpudev.domain.policy import FairShare
+from gpudev.domain.queue import Accuracy, Habits, Submission
 from gpudev.domain.reservation import Reservation
 
 

@@ -16,12 +16,11 @@ from gpudev.domain.capacity import Availability, Node, NodeRoom
 from gpudev.domain.catalogue import GpuType
 from gpudev.domain.disk import DEFAULT_SIZE_GB, DiskId
 from gpudev.domain.drain import Drain
-from gpudev.domain.eta import Habits
-from gpudev.domain.fair_share import FairShare
 from gpudev.domain.names import NodeName, OperationId, ReservationId, UserId
 from gpudev.domain.operations import NO_TERMS, Operation, OperationOutcome, Terms
 from gpudev.domain.plans.actions import Record
-from gpudev.domain.queueing import QueuePlace
+from gpudev.domain.policy import FairShare
+from gpudev.domain.queue import Habits, QueuePlace
 from gpudev.domain.quota import NO_LIMIT, Quota
 from gpudev.domain.reservation import Event, Reservation
 from gpudev.domain.scaling import TypeCapacity

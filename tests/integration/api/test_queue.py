@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from gpudev.domain.names import ReservationId
 from gpudev.domain.plans.actions import Record
-from gpudev.domain.queueing import QueuePlace
+from gpudev.domain.queue import QueuePlace
 from gpudev.domain.reservation import Event, queue
 from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import EventKind, Reason

@@ -22,8 +22,8 @@ from gpudev.adapters.kubernetes.client import AlreadyExists, Kind, KubernetesCli
 from gpudev.adapters.kubernetes.kinds import PERSISTENT_VOLUMES, SNAPSHOT_CLASSES, SNAPSHOT_CONTENTS
 from gpudev.adapters.kubernetes.kinds import STORAGE_CLASSES as CLASSES
 from gpudev.adapters.kubernetes.labels import Json, annotations_of, name_of, uid_of
+from gpudev.domain.catalogue import parse_quantity
 from gpudev.domain.errors import Unavailable
-from gpudev.domain.quantities import parse_quantity
 
 DRIVER = "folders.gpu-dev.test"
 NODE_LABEL = "kubernetes.io/hostname"

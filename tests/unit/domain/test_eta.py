@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from gpudev.domain.eta import (
+from gpudev.domain.queue import (
     ANY_LENGTH,
     MIN_SAMPLES,
     NO_HABITS,

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from gpudev.domain.fair_share import weigh_use
+from gpudev.domain.policy import weigh_use
 from tests.support.domain_values import HOUR, NOW
 
 LONG = timedelta(days=10_000)

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from gpudev.domain.errors import IllegalMove
-from gpudev.domain.lifecycle import MOVES, check_move, is_legal
+from gpudev.domain.reservation import MOVES, check_move, is_legal
 from gpudev.texts.vocabulary import LIVE, PLACED, TERMINAL, WAITING, Status
 
 PAIRS = list(product(Status, Status))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from gpudev.domain.capacity import check_labels, has_labels, in_short
 from gpudev.domain.errors import Invalid
-from gpudev.domain.node_labels import check_labels, has_labels, in_short
 
 OFFERED = {"nsight": frozenset({"true"}), "zone": frozenset({"a", "b"})}
 

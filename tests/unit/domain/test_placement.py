@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpudev.domain.placement import choose_port_slot
+from gpudev.domain.plans.admission import choose_port_slot
 from tests.support.domain_values import make_id
 
 

@@ -7,14 +7,21 @@ from datetime import timedelta
 
 import pytest
 
-from gpudev.domain.booking import check_booking, check_start
 from gpudev.domain.capacity import NodeRoom
 from gpudev.domain.errors import Conflict, Invalid
-from gpudev.domain.eta import ANY_LENGTH, Habits, WaitRatios
 from gpudev.domain.extension import extend, find_allowance
 from gpudev.domain.names import NodeName
 from gpudev.domain.plans.promises import Situation
-from gpudev.domain.preview import Foresight, Wish, is_sooner, list_shorter, list_smaller
+from gpudev.domain.preview import (
+    Foresight,
+    Wish,
+    check_booking,
+    check_start,
+    is_sooner,
+    list_shorter,
+    list_smaller,
+)
+from gpudev.domain.queue import ANY_LENGTH, Habits, WaitRatios
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.schedule.grid import Grid
 from gpudev.texts.vocabulary import Reason, Status

@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import pytest
 
+from gpudev.domain.catalogue import parse_gibibytes, parse_quantity
 from gpudev.domain.errors import Invalid
-from gpudev.domain.quantities import parse_gibibytes, parse_quantity
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from itertools import permutations
 
 import pytest
 
-from gpudev.domain.queueing import QueuePlace, has_moved, in_order
+from gpudev.domain.queue import QueuePlace, has_moved, in_order
 from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import Reason, Status
 from tests.support.domain_values import HOUR, MINUTE, NOW, make_id, make_reservation

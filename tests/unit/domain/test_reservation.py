@@ -7,9 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from gpudev.domain.errors import IllegalMove
-from gpudev.domain.lifecycle import is_legal
 from gpudev.domain.names import NodeName
-from gpudev.domain.reservation import Reservation, activate, clean, end, place, queue
+from gpudev.domain.reservation import Reservation, activate, clean, end, is_legal, place, queue
 from gpudev.domain.server import Member
 from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import PLACED, TERMINAL, Reason, Status

@@ -41,10 +41,8 @@ from gpudev.adapters.kubernetes.pod_status import (
     read_time,
     status_of,
 )
-from gpudev.domain.catalogue import Catalogue
-from gpudev.domain.names import NodeName
-from gpudev.domain.quantities import parse_quantity
-from gpudev.domain.untrusted import make_printable
+from gpudev.domain.catalogue import Catalogue, parse_quantity
+from gpudev.domain.names import NodeName, make_printable
 from gpudev.texts.fact import Fact, fact
 
 _ADDRESS_KINDS = ("ExternalIP", "InternalIP", "Hostname")

@@ -30,9 +30,9 @@ from gpudev.adapters.kubernetes.script_reports import (
 from gpudev.domain.errors import Unavailable
 from gpudev.domain.idle import Usage
 from gpudev.domain.job import Job
+from gpudev.domain.names import make_printable
 from gpudev.domain.notices import Notice
 from gpudev.domain.server import LOGIN
-from gpudev.domain.untrusted import make_printable
 from gpudev.domain.volume import FileListing
 
 _log = structlog.get_logger(__name__)

@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from gpudev.adapters.kubernetes.labels import NODE, Json, annotations_of
+from gpudev.domain.names import make_printable
 from gpudev.domain.server import Cause, ServerPhase
-from gpudev.domain.untrusted import make_printable
 from gpudev.texts.fact import Fact, fact
 
 _UNSCHEDULABLE_FOR = timedelta(seconds=2)

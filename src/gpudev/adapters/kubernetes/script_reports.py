@@ -13,7 +13,7 @@ from datetime import datetime
 
 from gpudev.domain.idle import Signal, Usage
 from gpudev.domain.job import Job, read_job
-from gpudev.domain.untrusted import make_printable
+from gpudev.domain.names import make_printable
 from gpudev.domain.volume import FileListing
 from gpudev.texts.fact import fact
 from gpudev.texts.sentences import say

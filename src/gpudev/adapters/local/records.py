@@ -32,7 +32,7 @@ from gpudev.adapters.local.record import (
 )
 from gpudev.adapters.local.trees.removal import remove_tree
 from gpudev.domain.errors import Defect
-from gpudev.domain.untrusted import make_printable
+from gpudev.domain.names import make_printable
 
 _LEAVING = ".leaving-"
 _LOG_TAIL_BYTES = 2000

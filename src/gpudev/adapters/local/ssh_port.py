@@ -11,8 +11,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from gpudev.domain.errors import ClusterUnavailable
+from gpudev.domain.names import make_printable
 from gpudev.domain.server import SshAddress
-from gpudev.domain.untrusted import make_printable
 
 HOST = "127.0.0.1"
 _BACKLOG = 128

@@ -17,11 +17,10 @@ from gpudev.adapters.postgres.rows import reservation_from
 from gpudev.domain.capacity import Node, NodeRoom
 from gpudev.domain.drain import Drain
 from gpudev.domain.errors import Stale
-from gpudev.domain.eta import Habits
-from gpudev.domain.fair_share import FairShare
 from gpudev.domain.names import NodeName, ReservationId, UserId
 from gpudev.domain.plans.actions import Record
-from gpudev.domain.queueing import QueuePlace
+from gpudev.domain.policy import FairShare
+from gpudev.domain.queue import Habits, QueuePlace
 from gpudev.domain.reservation import Reservation
 from gpudev.ports.store import AdmissionTransaction
 from gpudev.texts.vocabulary import Status

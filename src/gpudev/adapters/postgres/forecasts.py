@@ -10,10 +10,18 @@ from gpudev.adapters.postgres.pool import Connection, Database
 from gpudev.adapters.postgres.queries import load_queries
 from gpudev.adapters.postgres.rows import reservation_from
 from gpudev.domain.capacity import NodeRoom
-from gpudev.domain.demand import Submission
-from gpudev.domain.eta import ANY_LENGTH, BUCKETS, LENGTHS, MIN_SAMPLES, Accuracy, Habits, WaitRatios
-from gpudev.domain.fair_share import FairShare
 from gpudev.domain.names import ReservationId, UserId
+from gpudev.domain.policy import FairShare
+from gpudev.domain.queue import (
+    ANY_LENGTH,
+    BUCKETS,
+    LENGTHS,
+    MIN_SAMPLES,
+    Accuracy,
+    Habits,
+    Submission,
+    WaitRatios,
+)
 from gpudev.ports.forecasts import Outlook
 
 _SQL = load_queries("forecasts")

@@ -15,7 +15,6 @@ import structlog
 from gpudev.app.controllers.reservations import Rules
 from gpudev.domain.capacity import list_shown
 from gpudev.domain.drain import list_emptied, take_out
-from gpudev.domain.eta import LEARNED_FOR
 from gpudev.domain.names import NodeName, ReservationId
 from gpudev.domain.plans.actions import Record, SetQueuePlaces
 from gpudev.domain.plans.admission import (
@@ -25,8 +24,9 @@ from gpudev.domain.plans.admission import (
     predict_availability,
     situation_of,
 )
+from gpudev.domain.policy import Shares
+from gpudev.domain.queue import LEARNED_FOR
 from gpudev.domain.reservation import Reservation
-from gpudev.domain.sharing import Shares
 from gpudev.ports.clock import Clock
 from gpudev.ports.cluster import Cluster
 from gpudev.ports.store import Admissions, AdmissionTransaction, GpuTypes

@@ -22,9 +22,9 @@ from gpudev.domain.plans.actions import ReservationAction, Tell
 from gpudev.domain.plans.job import find_server_to_ask
 from gpudev.domain.plans.observation import Observation, Plan
 from gpudev.domain.plans.reservation import end_with_defect, plan_reservation
+from gpudev.domain.policy import ALIKE, SharingPolicy
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import ObservedServer
-from gpudev.domain.sharing import ALIKE, SharingPolicy
 from gpudev.ports.disks import Disks
 from gpudev.ports.store import Claim
 from gpudev.ports.turns import Kind

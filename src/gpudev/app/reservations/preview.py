@@ -6,25 +6,25 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from gpudev.domain.booking import check_booking
 from gpudev.domain.catalogue import Catalogue, GpuType
 from gpudev.domain.errors import Invalid
-from gpudev.domain.eta import LEARNED_FOR, Accuracy
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.gang import check_nodes
 from gpudev.domain.names import ReservationId
 from gpudev.domain.plans.promises import Situation
+from gpudev.domain.policy import ALIKE, Shares, SharingPolicy
 from gpudev.domain.preview import (
     Foreseen,
     Foresight,
     Wish,
+    check_booking,
     is_sooner,
     list_shorter,
     list_smaller,
     wish_of,
 )
+from gpudev.domain.queue import LEARNED_FOR, Accuracy
 from gpudev.domain.reservation import Reservation
-from gpudev.domain.sharing import ALIKE, Shares, SharingPolicy
 from gpudev.ports.clock import Clock
 from gpudev.ports.forecasts import Forecasts
 

@@ -15,7 +15,7 @@ from gpudev.app.reservations.home_disk import DEFAULT_DISK_TAKEN, DiskDesk, Want
 from gpudev.app.reservations.preview import Preview
 from gpudev.domain.access import combine_public_keys
 from gpudev.domain.audit import AuditAction, AuditEntry
-from gpudev.domain.booking import check_start
+from gpudev.domain.capacity import check_labels
 from gpudev.domain.catalogue import Catalogue
 from gpudev.domain.errors import Conflict, NotFound
 from gpudev.domain.expiry import check_duration
@@ -31,8 +31,7 @@ from gpudev.domain.names import (
     normalise_name,
     suffix_name,
 )
-from gpudev.domain.node_labels import check_labels
-from gpudev.domain.preview import Wish, wish_of
+from gpudev.domain.preview import Wish, check_start, wish_of
 from gpudev.domain.reservation import Event, Reservation, Settings, Spec, State
 from gpudev.ports.clock import Clock
 from gpudev.ports.store import HomeWish, Reservations

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from xml.etree import ElementTree as ET
 
 from gpudev.app.simulation.findings import Findings
-from gpudev.domain.eta import find_quantile
+from gpudev.domain.queue import find_quantile
 from gpudev.texts.fact import fact
 from gpudev.texts.sentences import say
 

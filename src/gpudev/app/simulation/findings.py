@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from gpudev.app.simulation.planned import LIKELY, PLANNED
 from gpudev.app.simulation.queues import Run
-from gpudev.domain.eta import find_quantile
+from gpudev.domain.queue import find_quantile
 
 _HOUR = timedelta(hours=1)
 

@@ -12,15 +12,13 @@ from typing_extensions import override
 from gpudev.app.simulation.queues import LONG_AGO, Queue, Run
 from gpudev.app.simulation.rivals import StartRate, by_position
 from gpudev.domain.errors import QuotaExceeded
-from gpudev.domain.eta import LEARNED_FOR, NO_HABITS, Wait, learn_habits
 from gpudev.domain.expiry import MAX_DURATION, TimePolicy, count_steps
-from gpudev.domain.fair_share import FairShare, weigh_use
 from gpudev.domain.names import NodeName
+from gpudev.domain.policy import ALIKE, FairShare, SharingPolicy, weigh_use
+from gpudev.domain.queue import LEARNED_FOR, NO_HABITS, Wait, learn_habits
 from gpudev.domain.quota import NO_LIMIT, Asked, Use, check_quota, find_long_limit, make_limit
-from gpudev.domain.schedule.grid import Step
+from gpudev.domain.schedule.grid import Ask, Order, Slot, Step
 from gpudev.domain.schedule.plan import Plan
-from gpudev.domain.schedule.slots import Ask, Order, Slot
-from gpudev.domain.sharing import ALIKE, SharingPolicy
 
 PLANNED, LIKELY, POSITION, START_RATE = "planned", "likely", "position", "start rate"
 _HOUR = _LEARN_EVERY = timedelta(hours=1)

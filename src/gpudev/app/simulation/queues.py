@@ -15,9 +15,9 @@ from datetime import UTC, datetime, timedelta
 from enum import IntEnum
 
 from gpudev.app.simulation.trace import Trace
-from gpudev.domain.demand import Submission
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.names import NodeName
+from gpudev.domain.queue import Submission
 
 LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 START_TAKES = timedelta(seconds=30)

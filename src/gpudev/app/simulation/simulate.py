@@ -12,7 +12,7 @@ from gpudev.app.simulation.trace import Trace
 from gpudev.domain.errors import Invalid
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.names import NodeName
-from gpudev.domain.sharing import ALIKE, SharingPolicy
+from gpudev.domain.policy import ALIKE, SharingPolicy
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from gpudev.domain.demand import Submission
 from gpudev.domain.errors import Invalid
+from gpudev.domain.queue import Submission
 from gpudev.texts.fact import Fact, fact
 
 _HOUR = timedelta(hours=1)

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 from gpudev.app.simulation.trace import Trace
-from gpudev.domain.demand import Submission
+from gpudev.domain.queue import Submission
 
 MONDAY = datetime(2030, 1, 7, tzinfo=UTC)
 _MINUTE, _HOUR = timedelta(minutes=1), timedelta(hours=1)

@@ -9,7 +9,7 @@ from gpudev.domain.disk import DiskId
 from gpudev.domain.names import ReservationId
 from gpudev.domain.notices import Notice
 from gpudev.domain.operations import OperationOutcome
-from gpudev.domain.queueing import QueuePlace
+from gpudev.domain.queue import QueuePlace
 from gpudev.domain.reservation import Event, Reservation
 from gpudev.domain.server import ServerSpec
 

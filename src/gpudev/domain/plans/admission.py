@@ -6,7 +6,7 @@ move it. See `promises` for the plan and `waiting_reasons` for the words.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -20,19 +20,22 @@ from gpudev.domain.capacity import (
     measure_rooms,
 )
 from gpudev.domain.catalogue import GpuType
-from gpudev.domain.eta import NO_HABITS, Habits, LikelyStart
 from gpudev.domain.expiry import TimePolicy
-from gpudev.domain.names import ReservationId, UserId
-from gpudev.domain.placement import choose_port_slot
+from gpudev.domain.names import ReservationId, UserId, id8
 from gpudev.domain.plans.actions import AdmissionAction, Record, SetQueuePlaces
 from gpudev.domain.plans.promises import LeftOfLimits, Promises, Situation, make_promises
 from gpudev.domain.plans.waiting_reasons import WaitingReasons
-from gpudev.domain.queueing import QueuePlace, has_moved, in_order
+from gpudev.domain.policy import NO_SHARES, Shares
+from gpudev.domain.queue import NO_HABITS, Habits, LikelyStart, QueuePlace, has_moved, in_order
 from gpudev.domain.reservation import Event, Reservation, Spec, place, queue
-from gpudev.domain.schedule.slots import Slot
-from gpudev.domain.sharing import NO_SHARES, Shares
+from gpudev.domain.schedule.grid import Slot
 from gpudev.texts.fact import fact, reason_fact
 from gpudev.texts.vocabulary import EventKind, Reason, Status
+
+
+def choose_port_slot(free: Sequence[str], reservation_id: ReservationId) -> str:
+    """One of the ready addresses, or none. Passes for other types choose at the same time: not the same."""
+    return free[int(id8(reservation_id), 16) % len(free)] if free else ""
 
 
 @dataclass(frozen=True, slots=True)

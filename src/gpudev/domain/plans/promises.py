@@ -13,18 +13,16 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeVar
 
-from gpudev.domain.capacity import NodeRoom
+from gpudev.domain.capacity import NodeRoom, has_labels
 from gpudev.domain.catalogue import GpuType
 from gpudev.domain.expiry import TimePolicy, count_steps, room_is_free_at
 from gpudev.domain.names import NodeName, ReservationId, id8
-from gpudev.domain.node_labels import has_labels
+from gpudev.domain.policy import NO_SHARES, Shares
 from gpudev.domain.quota import count_slots, find_long_limit, make_limit
 from gpudev.domain.reservation import Reservation
-from gpudev.domain.schedule.allowance import Limit
-from gpudev.domain.schedule.grid import FOREVER, Step
+from gpudev.domain.schedule.grid import FOREVER, Ask, Slot, Step
 from gpudev.domain.schedule.plan import Plan
-from gpudev.domain.schedule.slots import Ask, Slot
-from gpudev.domain.sharing import NO_SHARES, Shares
+from gpudev.domain.schedule.room import Limit
 from gpudev.texts.fact import Fact, fact
 
 _Limit = TypeVar("_Limit", int, Limit)

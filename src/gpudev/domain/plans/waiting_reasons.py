@@ -15,9 +15,8 @@ from gpudev.domain.names import NodeName, ReservationId, id8
 from gpudev.domain.plans.promises import Promises, Situation
 from gpudev.domain.quota import LONG
 from gpudev.domain.reservation import Reservation
-from gpudev.domain.schedule.allowance import Limit
-from gpudev.domain.schedule.grid import Step
-from gpudev.domain.schedule.slots import Slot
+from gpudev.domain.schedule.grid import Slot, Step
+from gpudev.domain.schedule.room import Limit
 from gpudev.texts.fact import Fact, Value, fact, join, reason_fact
 from gpudev.texts.vocabulary import Reason
 

@@ -1,17 +1,74 @@
 """The gaps of all nodes in which a request of one size fits, and which of them is the first.
 
-Of gaps that begin together, the one on the fullest node comes first, and then the one on the first node.
+Of gaps that begin together, the one on the fullest node comes first, and then the one on the first node. The
+first that is long enough is found by a heap for each length and a tree of their minima. A gap is known by a
+key, a number that sorts as gaps are to be chosen. What is taken out stays in its heap until it comes to the
+top, so that every change costs the depth of the tree at most. A gang needs gaps on several nodes at the same
+time: it starts as a whole or not at all.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import NamedTuple
 
 from gpudev.domain.schedule.grid import Step
-from gpudev.domain.schedule.lengths import NONE, LengthTree
 from gpudev.domain.schedule.room import Room
+
+NONE = 1 << 62
+"""Greater than every key: there is no such gap."""
+
+
+class LengthTree:
+    """Gaps by their lengths, counted in steps. All from `longest` on are alike: long enough for anything."""
+
+    __slots__ = ("_heaps", "_live", "_longest", "_size", "_tree")
+
+    def __init__(self, longest: int) -> None:
+        self._longest = longest
+        self._size = 1 << longest.bit_length()
+        self._tree = [NONE] * (2 * self._size)
+        self._heaps: list[list[int]] = [[] for _ in range(longest + 1)]
+        self._live: dict[int, int] = {}
+
+    def add(self, key: int, length: int) -> None:
+        leaf = min(length, self._longest)
+        heappush(self._heaps[leaf], key)
+        self._live[key] = leaf
+        if key < self._tree[leaf + self._size]:
+            self._set(leaf, key)
+
+    def discard(self, key: int) -> None:
+        leaf = self._live.pop(key)
+        if self._tree[leaf + self._size] == key:
+            heap, live = self._heaps[leaf], self._live
+            while heap and live.get(heap[0]) != leaf:
+                heappop(heap)
+            self._set(leaf, heap[0] if heap else NONE)
+
+    def first(self, length: int) -> int:
+        """The least key of those that are at least so long."""
+        tree, node = self._tree, min(length, self._longest) + self._size
+        least = tree[node]
+        while node > 1:
+            if not node & 1 and tree[node + 1] < least:
+                least = tree[node + 1]
+            node >>= 1
+        return least
+
+    def _set(self, leaf: int, key: int) -> None:
+        tree, node = self._tree, leaf + self._size
+        tree[node] = key
+        while node > 1:
+            least = min(tree[node], tree[node ^ 1])
+            node >>= 1
+            if tree[node] == least:
+                break
+            tree[node] = least
+
 
 _NODE_BITS, _FREE_BITS = 24, 12
 _START_AT = _NODE_BITS + _FREE_BITS
@@ -105,3 +162,33 @@ class Holes:
         node, start = key & _NODE_MASK, key >> _START_AT
         end = self._ends[node][bisect_left(self._starts[node], start)]
         return Hole(node, start, end, key >> _NODE_BITS & ((1 << _FREE_BITS) - 1))
+
+
+class Opening(NamedTuple):
+    """A node on which one may start at any time from `earliest` to `latest`."""
+
+    earliest: Step
+    latest: Step
+    node: int
+
+
+def find_together(
+    openings: Iterator[Opening], count: int, free_at: Callable[[int, Step], int]
+) -> tuple[Step, tuple[int, ...]] | None:
+    """The first time at which so many nodes are open, and the fullest of those; the lower number breaks ties.
+
+    The openings come by their earliest times, and no more of them are read than it takes.
+    """
+    is_open: list[Opening] = []
+    start: Step | None = None
+    for opening in openings:
+        if start is not None and opening.earliest > start:
+            break
+        is_open = [other for other in is_open if other.latest >= opening.earliest]
+        is_open.append(opening)
+        if len(is_open) >= count:
+            start = opening.earliest
+    if start is None:
+        return None
+    nodes = sorted((free_at(opening.node, start), opening.node) for opening in is_open)
+    return start, tuple(node for _, node in nodes[:count])

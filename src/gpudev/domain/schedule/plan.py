@@ -20,12 +20,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from gpudev.domain.names import NodeName
-from gpudev.domain.schedule.allowance import Allowance, Limit
-from gpudev.domain.schedule.grid import FOREVER, Step
-from gpudev.domain.schedule.holes import Holes
-from gpudev.domain.schedule.room import Room
-from gpudev.domain.schedule.slots import Ask, Order, Slot
-from gpudev.domain.schedule.together import Opening, find_together
+from gpudev.domain.schedule.grid import FOREVER, Ask, Order, Slot, Step
+from gpudev.domain.schedule.holes import Holes, Opening, find_together
+from gpudev.domain.schedule.room import Allowance, Limit, Room
 
 
 class Plan:

@@ -13,12 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpudev.domain.capacity import Held
-from gpudev.domain.lifecycle import is_legal
 from gpudev.domain.names import NodeName, ReservationId
 from gpudev.domain.plans.actions import AdmissionAction, Record, SetQueuePlaces
 from gpudev.domain.plans.admission import Observation, plan_admission, predict_availability
-from gpudev.domain.queueing import QueuePlace
-from gpudev.domain.reservation import Reservation
+from gpudev.domain.queue import QueuePlace
+from gpudev.domain.reservation import Reservation, is_legal
 from gpudev.texts.fact import reason_fact
 from gpudev.texts.sentences import say
 from gpudev.texts.vocabulary import EventKind, Reason, Status

@@ -24,9 +24,9 @@ from typing_extensions import override
 
 from gpudev.domain.names import NodeName, ReservationId
 from gpudev.domain.plans.actions import ReservationAction
+from gpudev.domain.policy import Shares, SharingPolicy
 from gpudev.domain.quota import Quota, QuotaRule, Quotas
 from gpudev.domain.reservation import Reservation
-from gpudev.domain.sharing import Shares, SharingPolicy
 from gpudev.texts.vocabulary import Reason, Status
 from tests.support.budgets import QUICK, THOROUGH, choose_depth
 from tests.support.domain_values import HOUR, MINUTE, QUAD

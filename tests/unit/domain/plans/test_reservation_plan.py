@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import pytest
 
-from gpudev.domain.lifecycle import is_legal
 from gpudev.domain.plans.actions import (
     CreateServer,
     LookAgain,
@@ -18,7 +17,7 @@ from gpudev.domain.plans.actions import (
 )
 from gpudev.domain.plans.observation import Observation
 from gpudev.domain.plans.reservation import plan_reservation
-from gpudev.domain.reservation import clean, tell
+from gpudev.domain.reservation import clean, is_legal, tell
 from gpudev.domain.server import ServerPhase
 from gpudev.texts.vocabulary import EventKind, Status
 from tests.support.parts import change

@@ -9,16 +9,14 @@ from typing import Any
 import pytest
 
 from gpudev.domain.capacity import Node
-from gpudev.domain.fair_share import FairShare
-from gpudev.domain.maintenance import Maintenance
 from gpudev.domain.names import NodeName, ReservationId, UserId
 from gpudev.domain.plans.actions import AdmissionAction, Record, SetQueuePlaces
 from gpudev.domain.plans.admission import Observation, plan_admission, predict_availability, situation_of
+from gpudev.domain.policy import FairShare, Maintenance, Shares, SharingPolicy
 from gpudev.domain.preview import Foresight, Wish
-from gpudev.domain.queueing import QueuePlace
+from gpudev.domain.queue import QueuePlace
 from gpudev.domain.quota import DEFAULT_QUOTA, Quota, QuotaRule, Quotas, find_long_limit
 from gpudev.domain.reservation import Reservation
-from gpudev.domain.sharing import Shares, SharingPolicy
 from gpudev.texts.vocabulary import Reason, Status
 from tests.support.domain_values import HOUR, NOW, POLICY, QUAD, make_id, make_node, make_reservation
 from tests.support.words import words_of

@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpudev.domain.names import NodeName
-from gpudev.domain.schedule.allowance import Limit
-from gpudev.domain.schedule.grid import FOREVER
+from gpudev.domain.schedule.grid import FOREVER, Ask, Slot
 from gpudev.domain.schedule.plan import Plan
-from gpudev.domain.schedule.slots import Ask, Slot
+from gpudev.domain.schedule.room import Limit
 from tests.support.budgets import QUICK, THOROUGH
 from tests.support.plan_events import (
     ORIGIN,

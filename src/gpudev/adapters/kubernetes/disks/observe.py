@@ -11,9 +11,9 @@ from math import floor
 from gpudev.adapters.kubernetes.disks.tags import OF_VOLUME, SOURCE, TOKEN, tags_from
 from gpudev.adapters.kubernetes.labels import Json, annotations_of, labels_of, name_of
 from gpudev.adapters.kubernetes.pod_status import read_time
+from gpudev.domain.catalogue import parse_quantity
 from gpudev.domain.disk import SnapshotId, VolumeId
 from gpudev.domain.errors import Defect
-from gpudev.domain.quantities import parse_quantity
 from gpudev.domain.volume import ObservedSnapshot, ObservedVolume, SnapshotPhase, VolumePhase
 from gpudev.texts.fact import fact
 

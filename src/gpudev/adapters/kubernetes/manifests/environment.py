@@ -11,16 +11,16 @@ from collections.abc import Mapping
 from gpudev.adapters.kubernetes.labels import Json
 from gpudev.adapters.kubernetes.manifests.gang import gang_hosts
 from gpudev.adapters.kubernetes.manifests.volumes import WORKSPACE
-from gpudev.domain.environment import (
+from gpudev.domain.gang import DEFAULT_MASTER_PORT, MASTER_PORT, gang_environment
+from gpudev.domain.names import NodeName
+from gpudev.domain.server import (
     DRIVER_CAPABILITIES,
     NO_GPUS,
+    ServerSpec,
     cache_folders,
     reservation_variables,
     thread_counts,
 )
-from gpudev.domain.gang import DEFAULT_MASTER_PORT, MASTER_PORT, gang_environment
-from gpudev.domain.names import NodeName
-from gpudev.domain.server import ServerSpec
 
 _SECRET_PREFIX = "env."  # noqa: S105 - the beginning of a key's name
 

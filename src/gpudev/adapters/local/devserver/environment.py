@@ -11,14 +11,14 @@ from pathlib import Path
 from gpudev.adapters.local.processes.descendants import MARK
 from gpudev.adapters.local.record import Record
 from gpudev.adapters.local.ssh_port import HOST
-from gpudev.domain.environment import (
+from gpudev.domain.gang import DEFAULT_MASTER_PORT, MASTER_PORT, gang_environment
+from gpudev.domain.server import (
     DRIVER_CAPABILITIES,
     NO_GPUS,
     cache_folders,
     reservation_variables,
     thread_counts,
 )
-from gpudev.domain.gang import DEFAULT_MASTER_PORT, MASTER_PORT, gang_environment
 
 _PATH = "/usr/local/cuda/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _SHELLS = ("zsh", "bash")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpudev.adapters.local.trees.cursor import Cursor
-from gpudev.domain.untrusted import make_printable
+from gpudev.domain.names import make_printable
 from gpudev.domain.volume import FileListing
 from gpudev.texts.fact import fact
 from gpudev.texts.sentences import say

@@ -1,6 +1,6 @@
 -- How long those waited who have started, as a part of what they were promised at first. The bounds of the
 -- buckets come from whoever asks. The quantiles are placed so that the next one is within them as often as they say,
--- of few samples as of many; `domain/eta.py` says the same.
+-- of few samples as of many; `domain/queue.py` says the same.
 -- name: list_habits
 WITH waits AS (
     SELECT slots, width_bucket(extract(epoch FROM promised_at - asked_at)::float8, :bounds::float8[]) AS bucket,
@@ -44,7 +44,7 @@ SELECT rooms FROM gpu_types WHERE gpu_type = :gpu_type;
 UPDATE gpu_types SET rooms = :rooms WHERE gpu_type = :gpu_type AND rooms IS DISTINCT FROM :rooms;
 
 -- GPU-hours, each counted half as much for every half-life that has passed since: the integral of that over the
--- time of each reservation. `domain/fair_share.py` says the same.
+-- time of each reservation. `domain/policy.py` says the same.
 -- name: list_use
 SELECT user_id,
        sum(greatest(1, gpu_count) * (:half_life::float8 / 3600 / ln(2))

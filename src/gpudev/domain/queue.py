@@ -1,9 +1,9 @@
-"""When a request is likely to start: the promise is the latest time, and most start earlier.
+"""The queue: who waits for what, in which order, and when a request is likely to start.
 
-People leave early, so the wait turns out shorter than planned. By how much is learned from those who have
-started: the ratio of the wait to the planned wait, by size, by how long the planned wait was, and by length:
-short requests find earlier gaps. Where too few of a length have started all lengths are taken together, and
-where those are too few, nothing is said.
+The promise is the latest time, and most start earlier, because people leave early. By how much is learned
+from those who have started: the ratio of the wait to the planned wait, by size, by how long the planned wait
+was, and by length: short requests find earlier gaps. Where too few of a length have started all lengths are
+taken together, and where those are too few, nothing is said.
 """
 
 from __future__ import annotations
@@ -13,6 +13,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+
+from gpudev.domain.names import NodeName, ReservationId
+from gpudev.domain.reservation import Reservation
+from gpudev.texts.fact import Fact
+from gpudev.texts.vocabulary import Reason
 
 BUCKETS = (
     timedelta(minutes=30),
@@ -150,3 +155,57 @@ class Accuracy:
     """What they waited, divided by what the middle of the window said: above 1, they waited longer."""
     coverage: float | None = None
     """The part of the windows that held the start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    at: datetime
+    user: str
+    gpus: int
+    """On each of its nodes; a slot of a CPU type counts as one."""
+    length: timedelta
+    nodes: int = 1
+    used: timedelta | None = None
+    """Given back after so long; None: when its time is up."""
+    extends: timedelta = timedelta()
+    """Asked for shortly before its end, where it is not given back before."""
+    gives_up: timedelta | None = None
+    """Cancelled if it still waits after so long; None: it is waited for."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePlace:
+    """Where a waiting request stands. Not a change of the reservation: it bumps no version."""
+
+    reservation_id: ReservationId
+    position: int
+    estimated_start_at: datetime | None
+    reason: Reason
+    detail: Fact
+    planned_nodes: tuple[NodeName, ...] = ()
+    """Where room is kept for it from its start on."""
+    likely: LikelyStart | None = None
+    """When it will probably start; None where too little is known."""
+
+    @property
+    def likely_start(self) -> tuple[datetime, datetime] | None:
+        return (self.likely.earliest, self.likely.latest) if self.likely else None
+
+
+def in_order(waiting: Iterable[Reservation]) -> tuple[Reservation, ...]:
+    """First come, first served; the id breaks ties."""
+    return tuple(sorted(waiting, key=lambda reservation: (reservation.spec.created_at, reservation.id)))
+
+
+def has_moved(reservation: Reservation, place: QueuePlace) -> bool:
+    return place_of(reservation) != place_of(place)
+
+
+def place_of(told: Reservation | QueuePlace) -> tuple[object, ...]:
+    """What of a place is stored and shown."""
+    if isinstance(told, QueuePlace):
+        planned = (told.estimated_start_at, told.planned_nodes, told.likely_start)
+        return (told.position, *planned, told.reason, told.detail)
+    forecast, state = told.forecast, told.state
+    planned = (forecast.estimated_start_at, forecast.planned_nodes, forecast.likely_start)
+    return (forecast.queue_position, *planned, state.reason, state.detail)

@@ -19,9 +19,8 @@ from bench.by_hand import make_public_key
 from bench.kubernetes_by_hand import ByHand, hear_first_byte
 from bench.kubernetes_findings import QUICK, Effort, Findings, report
 from bench.page import Section
+from gpudev.adapters.kubernetes.api_objects import OwnKinds, name_of
 from gpudev.adapters.kubernetes.client import KubernetesClient, connect
-from gpudev.adapters.kubernetes.kinds import OwnKinds
-from gpudev.adapters.kubernetes.labels import name_of
 from gpudev.client.session import Client
 from gpudev.domain.names import ReservationId, server_name
 from gpudev.wire.jobs import SubmitRequest

@@ -13,15 +13,13 @@ import secrets
 import time
 from dataclasses import dataclass, replace
 
-from gpudev.adapters.kubernetes.client import AlreadyExists, Kind, KubernetesClient
+from gpudev.adapters.kubernetes.api_objects import PORT_SLOT, Json, Kind, OwnKinds, name_of, uid_of
+from gpudev.adapters.kubernetes.client import AlreadyExists, KubernetesClient
 from gpudev.adapters.kubernetes.config import KubernetesConfig
-from gpudev.adapters.kubernetes.host_key import make_host_key
-from gpudev.adapters.kubernetes.kinds import OwnKinds
-from gpudev.adapters.kubernetes.labels import PORT_SLOT, Json, name_of, uid_of
-from gpudev.adapters.kubernetes.manifests.config_map import make_startup, startup_name
+from gpudev.adapters.kubernetes.manifests.network import make_own_service, make_port_slot
 from gpudev.adapters.kubernetes.manifests.pod import SSH_PORT, PodOrder, make_pod
-from gpudev.adapters.kubernetes.manifests.secret import Keys, make_secret
-from gpudev.adapters.kubernetes.manifests.service import make_own_service, make_port_slot
+from gpudev.adapters.kubernetes.manifests.secret import Keys, make_host_key, make_secret
+from gpudev.adapters.kubernetes.startup import make_startup, startup_name
 from gpudev.domain.server import ServerSpec
 from tests.support.kubernetes_backend import NODE, make_spec
 

@@ -32,9 +32,8 @@ from bench.kubernetes_scale_findings import (
     report,
 )
 from bench.page import Section
-from gpudev.adapters.kubernetes.client import Kind, KubernetesClient, connect
-from gpudev.adapters.kubernetes.kinds import OwnKinds
-from gpudev.adapters.kubernetes.labels import name_of
+from gpudev.adapters.kubernetes.api_objects import Kind, OwnKinds, name_of
+from gpudev.adapters.kubernetes.client import KubernetesClient, connect
 from gpudev.domain.names import NodeName
 from gpudev.wire.jobs import SubmitRequest
 from tests.support.kubernetes.access import Access

@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from gpudev.adapters.kubernetes.api_objects import ALL_PODS, OwnKinds
 from gpudev.adapters.kubernetes.client import Expired, connect
-from gpudev.adapters.kubernetes.cluster import KubernetesCluster
+from gpudev.adapters.kubernetes.cluster import KubernetesCluster, KubernetesLogs
 from gpudev.adapters.kubernetes.config import KubernetesConfig, Reach
-from gpudev.adapters.kubernetes.kinds import ALL_PODS, OwnKinds
-from gpudev.adapters.kubernetes.logs import KubernetesLogs
 from gpudev.adapters.kubernetes.manifests.pod import CONTAINER
 from gpudev.app.controllers.orphans import OrphanController
 from gpudev.bootstrap.foundation import Stores

@@ -6,10 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from gpudev.adapters.kubernetes.api_objects import Json
 from gpudev.adapters.kubernetes.client import connect
-from gpudev.adapters.kubernetes.labels import Json
-from gpudev.adapters.kubernetes.manifests.config_map import make_startup, startup_name
 from gpudev.adapters.kubernetes.old_startups import OldStartups
+from gpudev.adapters.kubernetes.startup import make_startup, startup_name
 from tests.support.kubernetes.access import Access
 from tests.support.kubernetes.images import PAUSE
 from tests.support.kubernetes_roles import CONTROLLER, applied_roles

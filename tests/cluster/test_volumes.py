@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gpudev.adapters.kubernetes.client import connect
-from gpudev.adapters.kubernetes.disks.config import ClaimConfig
+from gpudev.adapters.kubernetes.config import ClaimConfig
 from gpudev.adapters.kubernetes.disks.volumes import KubernetesVolumes
 from gpudev.domain.errors import StorageRefused, StorageUnavailable
 from gpudev.domain.volume import DiskTags, VolumePhase, VolumeSpec

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from gpudev.adapters.kubernetes.api_objects import Json
 from gpudev.adapters.kubernetes.config import KubernetesConfig
-from gpudev.adapters.kubernetes.labels import Json
 from gpudev.adapters.kubernetes.manifests.pod import PodOrder, make_pod
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.domain.names import NodeName, ReservationId

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gpudev.adapters.kubernetes.exec_channel import read_exit_code
-from gpudev.adapters.kubernetes.observe import read_event
+from gpudev.adapters.kubernetes.facts import read_event
 from gpudev.adapters.kubernetes.pod_status import find_last_end
 from gpudev.adapters.kubernetes.script_reports import CpuTime, Gpus, read_listing, read_look, tell_usage
 from gpudev.adapters.local.processes.identity import read_status

@@ -56,7 +56,7 @@ async def open_cluster(settings: Settings, stores: Stores) -> AsyncIterator[Clus
 
 def make_logs(settings: Settings) -> ServerLogs | None:
     if uses_kubernetes(settings):
-        from gpudev.adapters.kubernetes.logs import KubernetesLogs  # noqa: PLC0415 - as below
+        from gpudev.adapters.kubernetes.cluster import KubernetesLogs  # noqa: PLC0415 - as below
 
         return KubernetesLogs(settings.kubernetes.kubeconfig, settings.kubernetes.namespace)
     return LocalLogs(settings.local.state_dir) if settings.local.state_dir else None

@@ -18,7 +18,7 @@ from gpudev.ports.volumes import VolumeListings, Volumes
 from gpudev.settings import Settings
 
 if TYPE_CHECKING:
-    from gpudev.adapters.kubernetes.disks.config import ClaimConfig
+    from gpudev.adapters.kubernetes.config import ClaimConfig
 
 
 @asynccontextmanager
@@ -62,7 +62,7 @@ async def _open_claims(settings: Settings) -> AsyncIterator[Volumes]:
 
 
 def _make_claim_config(settings: Settings) -> ClaimConfig:
-    from gpudev.adapters.kubernetes.disks.config import ClaimConfig  # noqa: PLC0415 - as above
+    from gpudev.adapters.kubernetes.config import ClaimConfig  # noqa: PLC0415 - as above
 
     return ClaimConfig(
         settings.kubernetes.namespace,
@@ -98,7 +98,7 @@ def read_volumes(settings: Settings, clock: Clock) -> VolumeListings:
     if state_dir is not None:
         return LocalVolumes(DiskFolders(state_dir), clock, lambda: list_attached(state_dir))
     if settings.disks.storage == "kubernetes":
-        from gpudev.adapters.kubernetes.disks.reading import ClaimListings  # noqa: PLC0415 - as above
+        from gpudev.adapters.kubernetes.disks.volumes import ClaimListings  # noqa: PLC0415 - as above
 
         return ClaimListings(settings.kubernetes.kubeconfig, _make_claim_config(settings))
     return _make_aws_volumes(settings) if settings.disks.storage == "aws" else AbsentVolumes()

@@ -18,10 +18,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from gpudev.adapters.kubernetes.client import AlreadyExists, Kind, KubernetesClient, connect
-from gpudev.adapters.kubernetes.kinds import PERSISTENT_VOLUMES, SNAPSHOT_CLASSES, SNAPSHOT_CONTENTS
-from gpudev.adapters.kubernetes.kinds import STORAGE_CLASSES as CLASSES
-from gpudev.adapters.kubernetes.labels import Json, annotations_of, name_of, uid_of
+from gpudev.adapters.kubernetes.api_objects import (
+    PERSISTENT_VOLUMES,
+    SNAPSHOT_CLASSES,
+    SNAPSHOT_CONTENTS,
+    Json,
+    Kind,
+    annotations_of,
+    name_of,
+    uid_of,
+)
+from gpudev.adapters.kubernetes.api_objects import STORAGE_CLASSES as CLASSES
+from gpudev.adapters.kubernetes.client import AlreadyExists, KubernetesClient, connect
 from gpudev.domain.catalogue import parse_quantity
 from gpudev.domain.errors import Unavailable
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import httpx2
 import pytest
 
-from gpudev.adapters.kubernetes.client import AlreadyExists, Kind, KubernetesClient
+from gpudev.adapters.kubernetes.api_objects import Kind
+from gpudev.adapters.kubernetes.client import AlreadyExists, KubernetesClient
 from gpudev.domain.errors import ClusterUnavailable, Defect
 
 pytestmark = pytest.mark.anyio

@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from gpudev.adapters.kubernetes.disks.config import ZONE_LABEL, ClaimConfig
-from gpudev.adapters.kubernetes.disks.observe import (
+from gpudev.adapters.kubernetes.api_objects import Json
+from gpudev.adapters.kubernetes.config import ZONE_LABEL, ClaimConfig
+from gpudev.adapters.kubernetes.disks.claims import (
     SELECTED_NODE,
-    Around,
+    ClaimContext,
     holders_of,
     snapshot_from,
     volume_from,
     zone_of,
 )
-from gpudev.adapters.kubernetes.labels import Json
-from gpudev.adapters.kubernetes.manifests.claim import make_claim, make_snapshot
+from gpudev.adapters.kubernetes.manifests.storage import make_claim, make_snapshot
 from gpudev.adapters.kubernetes.provisioner import is_left_over
 from gpudev.domain.disk import DiskId, SnapshotId, VolumeId
 from gpudev.domain.volume import DiskTags, SnapshotPhase, SnapshotSpec, VolumePhase, VolumeSpec
@@ -33,9 +33,9 @@ def claim(phase: str = "Bound", **changes: Any) -> Json:
     return item
 
 
-def around(*, waits_for_pods: bool = True, **changes: Any) -> Around:
+def around(*, waits_for_pods: bool = True, **changes: Any) -> ClaimContext:
     values: dict[str, Any] = {"volume": None, "holder": "", "zone_label": ZONE_LABEL}
-    return Around(waits_for_pods=waits_for_pods, **(values | changes))
+    return ClaimContext(waits_for_pods=waits_for_pods, **(values | changes))
 
 
 def volume(*values: str, key: str = ZONE_LABEL) -> Json:

@@ -11,28 +11,28 @@ import kubernetes_validate
 import pytest
 import yaml
 
-from gpudev.adapters.kubernetes.config import Homes, KubernetesConfig, Reach, UserNamespaces
-from gpudev.adapters.kubernetes.disks.config import ClaimConfig
-from gpudev.adapters.kubernetes.host_key import HostKey
-from gpudev.adapters.kubernetes.labels import Json
-from gpudev.adapters.kubernetes.manifests.claim import make_claim, make_snapshot
-from gpudev.adapters.kubernetes.manifests.config_map import make_startup
-from gpudev.adapters.kubernetes.manifests.ebs import make_home_claim, make_home_volume
+from gpudev.adapters.kubernetes.api_objects import Json
+from gpudev.adapters.kubernetes.config import ClaimConfig, Homes, KubernetesConfig, Reach, UserNamespaces
 from gpudev.adapters.kubernetes.manifests.environment import make_environment
-from gpudev.adapters.kubernetes.manifests.network_policy import (
+from gpudev.adapters.kubernetes.manifests.network import (
     make_egress_policy,
     make_gang_policy,
-    make_ingress_policy,
-)
-from gpudev.adapters.kubernetes.manifests.pod import make_pod
-from gpudev.adapters.kubernetes.manifests.resources import cpu_quantity, memory_quantity, shared_memory
-from gpudev.adapters.kubernetes.manifests.secret import Keys, make_secret
-from gpudev.adapters.kubernetes.manifests.service import (
     make_gang_service,
+    make_ingress_policy,
     make_member_service,
     make_own_service,
     make_port_slot,
 )
+from gpudev.adapters.kubernetes.manifests.pod import make_pod
+from gpudev.adapters.kubernetes.manifests.resources import cpu_quantity, memory_quantity, shared_memory
+from gpudev.adapters.kubernetes.manifests.secret import HostKey, Keys, make_secret
+from gpudev.adapters.kubernetes.manifests.storage import (
+    make_claim,
+    make_home_claim,
+    make_home_volume,
+    make_snapshot,
+)
+from gpudev.adapters.kubernetes.startup import make_startup
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE, Share
 from gpudev.domain.disk import DiskId, SnapshotId, VolumeId
 from gpudev.domain.names import NodeName

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from gpudev.adapters.kubernetes.labels import Json, name_of
-from gpudev.adapters.kubernetes.manifests.config_map import make_startup, startup_name
+from gpudev.adapters.kubernetes.api_objects import Json, name_of
 from gpudev.adapters.kubernetes.manifests.pod import make_pod
 from gpudev.adapters.kubernetes.old_startups import list_unused
+from gpudev.adapters.kubernetes.startup import make_startup, startup_name
 from tests.support.kubernetes_values import make_order
 
 NOW = datetime(2026, 1, 2, 12, tzinfo=UTC)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpudev.adapters.kubernetes.labels import Json
+from gpudev.adapters.kubernetes.api_objects import Json
 from gpudev.adapters.kubernetes.pod_status import PodStatus, find_last_end, find_oom, status_of
 from gpudev.domain.server import Cause, ServerPhase
 from gpudev.texts.fact import Fact

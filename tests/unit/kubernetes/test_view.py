@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from gpudev.adapters.kubernetes.disks.config import ZONE_LABEL
-from gpudev.adapters.kubernetes.labels import Json
-from gpudev.adapters.kubernetes.manifests.service import make_own_service, make_port_slot
-from gpudev.adapters.kubernetes.observe import read_node
+from gpudev.adapters.kubernetes.api_objects import Json
+from gpudev.adapters.kubernetes.config import ZONE_LABEL
+from gpudev.adapters.kubernetes.facts import read_node
+from gpudev.adapters.kubernetes.manifests.network import make_own_service, make_port_slot
 from gpudev.adapters.kubernetes.view import Outside, View
 from gpudev.domain.capacity import Node
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE

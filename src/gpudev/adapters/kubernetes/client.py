@@ -11,7 +11,6 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from urllib.request import getproxies
 
@@ -21,9 +20,9 @@ from lightkube.config.client_adapter import user_auth, verify_cluster
 from lightkube.config.kubeconfig import KubeConfig, SingleConfig
 from lightkube.core.exceptions import ConfigError
 
+from gpudev.adapters.kubernetes.api_objects import FIELD_MANAGER, Json, Kind
 from gpudev.adapters.kubernetes.direct_transport import DirectTransport
 from gpudev.adapters.kubernetes.exec_channel import ExecResult, ExecTarget, run_program
-from gpudev.adapters.kubernetes.labels import FIELD_MANAGER, Json
 from gpudev.domain.errors import ClusterUnavailable, Defect, Invalid
 from gpudev.texts.fact import Fact, fact
 
@@ -60,20 +59,6 @@ class Refused(Exception):
 
 class Expired(Exception):
     """A watch cannot go on from where it was: everything has to be listed again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """One collection of the API; `namespace` is empty where its objects have none, or all are meant."""
-
-    group: str
-    plural: str
-    namespace: str = ""
-
-    @property
-    def path(self) -> str:
-        inside = f"/namespaces/{self.namespace}" if self.namespace else ""
-        return f"/{self.group}{inside}/{self.plural}"
 
 
 class KubernetesClient:

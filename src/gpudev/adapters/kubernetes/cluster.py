@@ -1,8 +1,8 @@
-"""A Kubernetes cluster as the `Cluster` port: reservations become pods.
+"""A Kubernetes cluster as the ports `Cluster` and `Logs`: reservations become pods.
 
-Everything that is known comes from four watches, kept in a `View`; every call of ours puts its answer there
-as well, so that what was just made is seen at once. Any number of these may work on one namespace: names
-are derived from reservations, and the API server lets only one of two makers win.
+Everything that is known comes from four watches, kept in a `View`; the answer of each of our calls is put
+there as well, so that a new object is seen at once. Any number of these may work on one namespace: names are
+derived from reservations, and the API server lets only one of two creators win.
 """
 
 from __future__ import annotations
@@ -15,19 +15,18 @@ from functools import partial
 from types import TracebackType
 from typing import Self
 
-from gpudev.adapters.kubernetes.client import KubernetesClient, connect
+from gpudev.adapters.kubernetes.api_objects import ALL_PODS, NODES, OwnKinds, owner_of
+from gpudev.adapters.kubernetes.client import KubernetesClient, Refused, connect
 from gpudev.adapters.kubernetes.config import KubernetesConfig
 from gpudev.adapters.kubernetes.facts import PodFacts
-from gpudev.adapters.kubernetes.kinds import ALL_PODS, NODES, OwnKinds
-from gpudev.adapters.kubernetes.labels import owner_of
+from gpudev.adapters.kubernetes.object_cache import Watch
 from gpudev.adapters.kubernetes.old_startups import OldStartups
 from gpudev.adapters.kubernetes.pod_exec import PodExec
 from gpudev.adapters.kubernetes.port_slots import PortSlots
 from gpudev.adapters.kubernetes.provisioner import Provisioner
 from gpudev.adapters.kubernetes.ssh_probe import SshProbes
 from gpudev.adapters.kubernetes.view import PODS, SERVICES, Outside, View
-from gpudev.adapters.kubernetes.watch import Watch
-from gpudev.domain.errors import ClusterUnavailable
+from gpudev.domain.errors import ClusterUnavailable, NotFound
 from gpudev.domain.idle import Usage, combine
 from gpudev.domain.job import Job
 from gpudev.domain.names import ReservationId, id8, member_name, server_name
@@ -38,6 +37,7 @@ from gpudev.domain.volume import FileListing
 from gpudev.faults import FAULTS
 from gpudev.ports.announcements import Announcements
 from gpudev.ports.cluster import ClusterChange, Snapshot
+from gpudev.ports.logs import LogQuery
 
 _PAUSE_SECONDS = 30.0
 """From the end of what goes on for ever to its next start, where there is nothing to do for it."""
@@ -231,3 +231,28 @@ class _Open:
         self.pod_exec = pod_exec
         self.provisioner = provisioner
         self.slots = slots
+
+
+class KubernetesLogs:
+    """Each read has a connection of its own: there are few, and some of them last for hours."""
+
+    def __init__(self, kubeconfig: str, namespace: str) -> None:
+        self._kubeconfig = kubeconfig
+        self._pods = OwnKinds(namespace).pods
+
+    async def read(self, reservation_id: ReservationId, query: LogQuery) -> AsyncIterator[bytes]:
+        name = server_name(reservation_id)
+        async with connect(self._kubeconfig) as client:
+            pod = await client.find(self._pods, name)
+            if pod is None or owner_of(pod) != reservation_id:
+                raise NotFound("log_without_server", id=reservation_id)
+            try:
+                async for chunk in client.read_log(self._pods, name, _parameters_of(query)):
+                    yield chunk
+            except Refused as refusal:
+                raise NotFound("log_not_there_yet", why=refusal.why) from refusal
+
+
+def _parameters_of(query: LogQuery) -> dict[str, str]:
+    tail = {"tailLines": str(query.tail)} if query.tail is not None else {}
+    return {**tail, "follow": "true"} if query.follow else tail

@@ -1,12 +1,24 @@
-"""What an operator decides about the cluster."""
+"""What an operator decides about the cluster and about disks that are claims."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
 
-from gpudev.adapters.kubernetes.disks.config import ZONE_LABEL
 from gpudev.domain.catalogue import Catalogue
+
+ZONE_LABEL = "topology.kubernetes.io/zone"
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimConfig:
+    namespace: str
+    storage_class: str
+    """Volumes are claims of it. Its reclaim policy has to be Retain."""
+    snapshot_class: str
+    """Snapshots are of it. Its deletion policy has to be Retain."""
+    zone_label: str = ZONE_LABEL
+    """The label of nodes that volumes are tied to."""
 
 
 class Reach(StrEnum):

@@ -15,7 +15,7 @@ import httpx2
 import orjson
 from httpx2.websockets import AsyncWebSocketSession, HTTPXWSException, WebSocketUpgradeError
 
-from gpudev.adapters.kubernetes.labels import Json
+from gpudev.adapters.kubernetes.api_objects import Json
 from gpudev.domain.errors import ClusterUnavailable
 from gpudev.texts.fact import Fact, fact
 

@@ -13,11 +13,18 @@ from datetime import UTC, datetime, timedelta
 
 import structlog
 
+from gpudev.adapters.kubernetes.api_objects import (
+    COMPONENT,
+    FIELD_MANAGER,
+    MANAGED_BY,
+    Json,
+    OwnKinds,
+    name_of,
+    uid_of,
+)
 from gpudev.adapters.kubernetes.client import KubernetesClient
-from gpudev.adapters.kubernetes.kinds import OwnKinds
-from gpudev.adapters.kubernetes.labels import COMPONENT, FIELD_MANAGER, MANAGED_BY, Json, name_of, uid_of
-from gpudev.adapters.kubernetes.manifests.config_map import STARTUP_COMPONENT, startup_name
 from gpudev.adapters.kubernetes.pod_status import read_time
+from gpudev.adapters.kubernetes.startup import STARTUP_COMPONENT, startup_name
 from gpudev.domain.errors import Unavailable
 
 _log = structlog.get_logger(__name__)

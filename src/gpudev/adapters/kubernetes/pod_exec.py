@@ -12,12 +12,12 @@ from datetime import datetime
 
 import structlog
 
+from gpudev.adapters.kubernetes.api_objects import OwnKinds
 from gpudev.adapters.kubernetes.client import KubernetesClient
 from gpudev.adapters.kubernetes.exec_channel import ExecResult
 from gpudev.adapters.kubernetes.facts import PodFacts
-from gpudev.adapters.kubernetes.kinds import OwnKinds
 from gpudev.adapters.kubernetes.manifests.pod import CONTAINER
-from gpudev.adapters.kubernetes.manifests.volumes import STARTUP
+from gpudev.adapters.kubernetes.manifests.resources import STARTUP
 from gpudev.adapters.kubernetes.script_reports import (
     CpuTime,
     Gpus,

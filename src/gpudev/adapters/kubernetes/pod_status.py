@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from gpudev.adapters.kubernetes.labels import NODE, Json, annotations_of
+from gpudev.adapters.kubernetes.api_objects import NODE, Json, annotations_of
 from gpudev.domain.names import make_printable
 from gpudev.domain.server import Cause, ServerPhase
 from gpudev.texts.fact import Fact, fact

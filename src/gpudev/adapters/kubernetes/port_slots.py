@@ -7,12 +7,11 @@ import secrets
 
 import structlog
 
+from gpudev.adapters.kubernetes.api_objects import OwnKinds
 from gpudev.adapters.kubernetes.client import KubernetesClient
 from gpudev.adapters.kubernetes.config import KubernetesConfig
-from gpudev.adapters.kubernetes.facts import ServiceFacts
-from gpudev.adapters.kubernetes.kinds import OwnKinds
-from gpudev.adapters.kubernetes.manifests.service import make_port_slot
-from gpudev.adapters.kubernetes.observe import read_service
+from gpudev.adapters.kubernetes.facts import ServiceFacts, read_service
+from gpudev.adapters.kubernetes.manifests.network import make_port_slot
 from gpudev.adapters.kubernetes.view import View
 from gpudev.domain.errors import Unavailable
 

@@ -16,42 +16,48 @@ import base64
 
 import structlog
 
-from gpudev.adapters.kubernetes.client import AlreadyExists, Kind, KubernetesClient
-from gpudev.adapters.kubernetes.config import Homes, KubernetesConfig
-from gpudev.adapters.kubernetes.host_key import HostKey, make_host_key, read_host_key
-from gpudev.adapters.kubernetes.kinds import NAMESPACES, PERSISTENT_VOLUMES, OwnKinds
-from gpudev.adapters.kubernetes.labels import (
+from gpudev.adapters.kubernetes.api_objects import (
     COMPONENT,
     FIELD_MANAGER,
     INCARNATION,
     MANAGED_BY,
     NAMESPACE,
+    NAMESPACES,
+    PERSISTENT_VOLUMES,
     Json,
+    Kind,
+    OwnKinds,
     annotations_of,
     name_of,
     owner_of,
     uid_of,
 )
-from gpudev.adapters.kubernetes.manifests.config_map import make_startup, startup_name
-from gpudev.adapters.kubernetes.manifests.ebs import (
+from gpudev.adapters.kubernetes.client import AlreadyExists, KubernetesClient
+from gpudev.adapters.kubernetes.config import Homes, KubernetesConfig
+from gpudev.adapters.kubernetes.manifests.network import (
+    make_egress_policy,
+    make_gang_policy,
+    make_gang_service,
+    make_ingress_policy,
+    make_member_service,
+    make_own_service,
+)
+from gpudev.adapters.kubernetes.manifests.pod import PodOrder, make_pod
+from gpudev.adapters.kubernetes.manifests.resources import host_key_name
+from gpudev.adapters.kubernetes.manifests.secret import (
+    HostKey,
+    Keys,
+    make_host_key,
+    make_secret,
+    read_host_key,
+)
+from gpudev.adapters.kubernetes.manifests.storage import (
     COMPONENT_HOME,
     claim_name,
     make_home_claim,
     make_home_volume,
 )
-from gpudev.adapters.kubernetes.manifests.network_policy import (
-    make_egress_policy,
-    make_gang_policy,
-    make_ingress_policy,
-)
-from gpudev.adapters.kubernetes.manifests.pod import PodOrder, make_pod
-from gpudev.adapters.kubernetes.manifests.secret import Keys, make_secret
-from gpudev.adapters.kubernetes.manifests.service import (
-    make_gang_service,
-    make_member_service,
-    make_own_service,
-)
-from gpudev.adapters.kubernetes.manifests.volumes import host_key_name
+from gpudev.adapters.kubernetes.startup import make_startup, startup_name
 from gpudev.adapters.kubernetes.view import View
 from gpudev.domain.errors import ClusterUnavailable, Defect, Unavailable
 from gpudev.domain.names import ReservationId

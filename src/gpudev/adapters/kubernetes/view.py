@@ -12,16 +12,23 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from types import MappingProxyType
 
+from gpudev.adapters.kubernetes.api_objects import Json
+from gpudev.adapters.kubernetes.config import ZONE_LABEL
 from gpudev.adapters.kubernetes.container_probes import ContainerProbes
-from gpudev.adapters.kubernetes.disks.config import ZONE_LABEL
-from gpudev.adapters.kubernetes.facts import EventFacts, NodeFacts, PodFacts, ServiceFacts
-from gpudev.adapters.kubernetes.labels import Json
+from gpudev.adapters.kubernetes.facts import (
+    EventFacts,
+    NodeFacts,
+    PodFacts,
+    ServiceFacts,
+    read_event,
+    read_node,
+    read_pod,
+    read_service,
+)
 from gpudev.adapters.kubernetes.node_refusals import NodeRefusals
-from gpudev.adapters.kubernetes.object_cache import ObjectCache
-from gpudev.adapters.kubernetes.observe import read_event, read_node, read_pod, read_service
+from gpudev.adapters.kubernetes.object_cache import ObjectCache, ServiceIndex
 from gpudev.adapters.kubernetes.pod_status import PodStatus
 from gpudev.adapters.kubernetes.script_reports import Gpus
-from gpudev.adapters.kubernetes.service_index import ServiceIndex
 from gpudev.domain.capacity import Node
 from gpudev.domain.catalogue import Catalogue
 from gpudev.domain.names import NodeName, ReservationId

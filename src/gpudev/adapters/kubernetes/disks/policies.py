@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from gpudev.adapters.kubernetes.client import KubernetesClient
-from gpudev.adapters.kubernetes.disks.config import ClaimConfig
-from gpudev.adapters.kubernetes.kinds import (
+from gpudev.adapters.kubernetes.api_objects import (
     PERSISTENT_VOLUMES,
     SNAPSHOT_CLASSES,
     SNAPSHOT_CONTENTS,
     STORAGE_CLASSES,
+    Json,
+    name_of,
+    uid_of,
 )
-from gpudev.adapters.kubernetes.labels import Json, name_of, uid_of
+from gpudev.adapters.kubernetes.client import KubernetesClient
+from gpudev.adapters.kubernetes.config import ClaimConfig
 from gpudev.domain.errors import StorageRefused
 
 _RECLAIM = "persistentVolumeReclaimPolicy"

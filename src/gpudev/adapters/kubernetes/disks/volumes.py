@@ -2,35 +2,49 @@
 
 The classes of volumes and snapshots have to say Retain. So whatever deletes a claim, a snapshot or the whole
 namespace, the bytes stay; only `delete_volume` and `delete_snapshot` let the driver remove them, by changing
-that policy for the one thing that is to go.
+that policy for the one object to delete.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
-from gpudev.adapters.kubernetes.client import AlreadyExists, Kind, KubernetesClient
-from gpudev.adapters.kubernetes.disks.config import ClaimConfig
-from gpudev.adapters.kubernetes.disks.errors import translated_errors
-from gpudev.adapters.kubernetes.disks.observe import Around, holders_of, snapshot_from, volume_from, zone_of
-from gpudev.adapters.kubernetes.disks.policies import Policies
-from gpudev.adapters.kubernetes.disks.tags import (
+from gpudev.adapters.kubernetes.api_objects import (
+    HOME,
+    NODES,
+    PERSISTENT_VOLUMES,
+    Json,
+    Kind,
+    OwnKinds,
+    annotations_of,
+    labels_of,
+    name_of,
+    uid_of,
+)
+from gpudev.adapters.kubernetes.client import AlreadyExists, KubernetesClient, connect
+from gpudev.adapters.kubernetes.config import ClaimConfig
+from gpudev.adapters.kubernetes.disks.claims import (
     OF_VOLUME,
     SNAPSHOT,
     TOKEN,
     VOLUME,
     ZONE,
+    ClaimContext,
+    holders_of,
     is_of,
     labels_for,
     patch_for,
+    snapshot_from,
+    volume_from,
+    zone_of,
 )
-from gpudev.adapters.kubernetes.kinds import NODES, PERSISTENT_VOLUMES, OwnKinds
-from gpudev.adapters.kubernetes.labels import HOME, Json, annotations_of, labels_of, name_of, uid_of
-from gpudev.adapters.kubernetes.manifests.claim import make_claim, make_snapshot, size_quantity
+from gpudev.adapters.kubernetes.disks.policies import Policies
+from gpudev.adapters.kubernetes.manifests.storage import make_claim, make_snapshot, size_quantity
 from gpudev.adapters.kubernetes.pod_status import find_condition
 from gpudev.domain.disk import DiskId, SnapshotId, VolumeId
-from gpudev.domain.errors import StorageRefused, StorageUnavailable
+from gpudev.domain.errors import ClusterUnavailable, Defect, StorageRefused, StorageUnavailable
 from gpudev.domain.names import NodeName
 from gpudev.domain.volume import (
     DiskTags,
@@ -41,7 +55,20 @@ from gpudev.domain.volume import (
     SnapshotSpec,
     VolumeSpec,
 )
-from gpudev.texts.fact import fact
+from gpudev.texts.fact import Fact, fact
+
+
+@contextmanager
+def translated_errors(what: Fact) -> Iterator[None]:
+    """No answer is `StorageUnavailable`; what is not allowed or not accepted is `StorageRefused`."""
+    try:
+        yield
+    except ClusterUnavailable as error:
+        if error.fact.key == "cluster_forbidden":
+            raise StorageRefused("storage_forbidden", what=what, cause=error.fact) from error
+        raise StorageUnavailable("storage_silent", what=what, cause=error.fact) from error
+    except Defect as error:
+        raise StorageRefused("storage_refused", what=what, cause=error.fact) from error
 
 
 class KubernetesVolumes:
@@ -162,7 +189,7 @@ class KubernetesVolumes:
         self, claim: Json, volume: Json | None, holders: Mapping[str, str], *, waits_for_pods: bool
     ) -> ObservedVolume:
         holder = holders.get(name_of(claim), "")
-        return volume_from(claim, Around(volume, holder, waits_for_pods, self._config.zone_label))
+        return volume_from(claim, ClaimContext(volume, holder, waits_for_pods, self._config.zone_label))
 
     async def _find_snapshots(self, disk_id: DiskId, claims: list[str]) -> tuple[ObservedSnapshot, ...]:
         kind = self._kinds.volume_snapshots
@@ -207,3 +234,19 @@ class KubernetesVolumes:
 
 def _class_of(claim: Json) -> str:
     return str(claim["spec"].get("storageClassName") or "")
+
+
+class ClaimListings:
+    """Each look has a connection of its own."""
+
+    def __init__(self, kubeconfig: str, config: ClaimConfig) -> None:
+        self._kubeconfig = kubeconfig
+        self._config = config
+
+    async def list_volumes(self) -> tuple[ObservedVolume, ...]:
+        async with connect(self._kubeconfig) as client:
+            return await KubernetesVolumes(client, self._config).list_volumes()
+
+    async def list_snapshots(self) -> tuple[ObservedSnapshot, ...]:
+        async with connect(self._kubeconfig) as client:
+            return await KubernetesVolumes(client, self._config).list_snapshots()

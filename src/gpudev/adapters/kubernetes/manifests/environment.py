@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpudev.adapters.kubernetes.labels import Json
-from gpudev.adapters.kubernetes.manifests.gang import gang_hosts
-from gpudev.adapters.kubernetes.manifests.volumes import WORKSPACE
+from gpudev.adapters.kubernetes.api_objects import Json
+from gpudev.adapters.kubernetes.manifests.metadata import gang_hosts
+from gpudev.adapters.kubernetes.manifests.resources import WORKSPACE
 from gpudev.domain.gang import DEFAULT_MASTER_PORT, MASTER_PORT, gang_environment
 from gpudev.domain.names import NodeName
 from gpudev.domain.server import (

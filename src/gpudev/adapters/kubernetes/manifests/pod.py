@@ -1,11 +1,10 @@
-"""The pod that is a dev server."""
+"""The pod that is a dev server: where it may run, what it may do, and what starts in it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpudev.adapters.kubernetes.config import Homes, KubernetesConfig, Reach, UserNamespaces
-from gpudev.adapters.kubernetes.labels import (
+from gpudev.adapters.kubernetes.api_objects import (
     DEV_SERVER,
     HOME,
     HOST_KEY,
@@ -16,25 +15,68 @@ from gpudev.adapters.kubernetes.labels import (
     SLOTS,
     Json,
 )
+from gpudev.adapters.kubernetes.config import Homes, KubernetesConfig, Reach, UserNamespaces
 from gpudev.adapters.kubernetes.manifests.environment import make_environment
-from gpudev.adapters.kubernetes.manifests.gang import gang_name
-from gpudev.adapters.kubernetes.manifests.metadata import make_metadata, reservation_labels
+from gpudev.adapters.kubernetes.manifests.metadata import gang_name, make_metadata, reservation_labels
 from gpudev.adapters.kubernetes.manifests.resources import (
+    STARTUP,
     Storage,
+    Volumes,
     choose_storage,
+    make_mounts,
     make_resources,
+    make_volumes,
     share_storage,
     shared_memory,
 )
-from gpudev.adapters.kubernetes.manifests.security import (
-    make_container_security,
-    make_pod_security,
-    make_tolerations,
-)
-from gpudev.adapters.kubernetes.manifests.volumes import STARTUP, Volumes, make_mounts, make_volumes
 from gpudev.adapters.kubernetes.startup import START
 from gpudev.domain.names import NodeName
 from gpudev.domain.server import ServerSpec
+
+TOLERATED = "nvidia.com/gpu"
+"""The taint that keeps others off GPU nodes."""
+
+_SSHD_AND_SUDO = [
+    "AUDIT_WRITE",
+    "CHOWN",
+    "DAC_OVERRIDE",
+    "FOWNER",
+    "FSETID",
+    "KILL",
+    "NET_BIND_SERVICE",
+    "SETFCAP",
+    "SETGID",
+    "SETPCAP",
+    "SETUID",
+    "SYS_CHROOT",
+]
+"""What sshd needs to become the user, and sudo to install a package: part of what every container has."""
+
+_FOR_PROFILING = "SYS_ADMIN"
+
+
+def make_pod_security() -> Json:
+    return {"seccompProfile": {"type": "RuntimeDefault"}}
+
+
+def make_container_security(*, is_profiling: bool) -> Json:
+    """In the container sshd is root, and sudo must be let become so."""
+    added = [*_SSHD_AND_SUDO, *([_FOR_PROFILING] if is_profiling else [])]
+    return {
+        "runAsUser": 0,
+        "allowPrivilegeEscalation": True,
+        "capabilities": {"drop": ["ALL"], "add": added},
+    }
+
+
+def make_tolerations() -> list[Json]:
+    """A silent node does not end a reservation: only what is known to be lost does."""
+    return [
+        {"key": TOLERATED, "operator": "Exists"},
+        {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"},
+        {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"},
+    ]
+
 
 SSH_PORT = 22
 CONTAINER = "dev"

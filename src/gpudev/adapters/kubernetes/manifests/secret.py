@@ -1,17 +1,57 @@
-"""The Secret of a dev server: its host key, the keys that are let in, and the user's variables."""
+"""The Secret of a dev server: its host keys, the authorized keys, and the user's variables.
+
+We generate the host keys, so that they are known before anybody connects.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from gpudev.adapters.kubernetes.host_key import HostKey
-from gpudev.adapters.kubernetes.labels import Json
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_ssh_private_key,
+)
+
+from gpudev.adapters.kubernetes.api_objects import Json
 from gpudev.adapters.kubernetes.manifests.environment import secret_keys
-from gpudev.adapters.kubernetes.manifests.gang import gang_hosts
-from gpudev.adapters.kubernetes.manifests.metadata import make_metadata, reference_to, reservation_labels
-from gpudev.adapters.kubernetes.manifests.volumes import GANG_HOSTS, GANG_KEY, host_key_name
+from gpudev.adapters.kubernetes.manifests.metadata import (
+    gang_hosts,
+    make_metadata,
+    reference_to,
+    reservation_labels,
+)
+from gpudev.adapters.kubernetes.manifests.resources import GANG_HOSTS, GANG_KEY, host_key_name
 from gpudev.domain.server import ServerSpec
+
+
+@dataclass(frozen=True, slots=True)
+class HostKey:
+    private: str
+    """In OpenSSH's own format."""
+    public: str
+    """`<algorithm> <base64>`."""
+
+
+def make_host_key() -> HostKey:
+    key = Ed25519PrivateKey.generate()
+    private = key.private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
+    return HostKey(private.decode(), _public_of(key))
+
+
+def read_host_key(private: str) -> HostKey:
+    key = load_ssh_private_key(private.encode(), password=None)
+    if not isinstance(key, Ed25519PrivateKey):
+        raise TypeError(type(key).__name__)  # ours are Ed25519 keys
+    return HostKey(private, _public_of(key))
+
+
+def _public_of(key: Ed25519PrivateKey) -> str:
+    return key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
 
 
 @dataclass(frozen=True, slots=True)

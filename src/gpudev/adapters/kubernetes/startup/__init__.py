@@ -1,4 +1,4 @@
-"""The files that start a dev server inside its pod, as they are shipped."""
+"""The files that start a dev server inside its pod, and the ConfigMap of each version of them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import hashlib
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
+
+from gpudev.adapters.kubernetes.api_objects import COMPONENT, Json
+from gpudev.adapters.kubernetes.manifests.metadata import make_metadata
 
 START = "start.sh"
 _SUFFIXES = (".sh", "sshd_config")
@@ -22,3 +25,20 @@ def startup_digest() -> str:
     """Tells one version of the files from another; all pods of a version share them."""
     content = "\0".join(f"{name}\0{text}" for name, text in startup_files().items())
     return hashlib.sha256(content.encode()).hexdigest()[:10]
+
+
+STARTUP_COMPONENT = "startup"
+
+
+def startup_name() -> str:
+    return f"gpu-dev-startup-{startup_digest()}"
+
+
+def make_startup(namespace: str) -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": make_metadata(startup_name(), namespace, {COMPONENT: STARTUP_COMPONENT}),
+        "immutable": True,
+        "data": dict(startup_files()),
+    }

@@ -1,11 +1,79 @@
-"""The words by which our objects in the cluster are known, and whose each of them is."""
+"""Objects of the Kubernetes API: the collections that we use, our labels and annotations, and owners."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from gpudev.domain.names import ReservationId
+
+_CORE = "api/v1"
+_SNAPSHOTS = "apis/snapshot.storage.k8s.io/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One collection of the API; `namespace` is empty where its objects have none, or all are meant."""
+
+    group: str
+    plural: str
+    namespace: str = ""
+
+    @property
+    def path(self) -> str:
+        inside = f"/namespaces/{self.namespace}" if self.namespace else ""
+        return f"/{self.group}{inside}/{self.plural}"
+
+
+NODES = Kind(_CORE, "nodes")
+NAMESPACES = Kind(_CORE, "namespaces")
+ALL_PODS = Kind(_CORE, "pods")
+"""Everybody's: a GPU that another team's pod has is not free."""
+PERSISTENT_VOLUMES = Kind(_CORE, "persistentvolumes")
+STORAGE_CLASSES = Kind("apis/storage.k8s.io/v1", "storageclasses")
+SNAPSHOT_CLASSES = Kind(_SNAPSHOTS, "volumesnapshotclasses")
+SNAPSHOT_CONTENTS = Kind(_SNAPSHOTS, "volumesnapshotcontents")
+
+
+@dataclass(frozen=True, slots=True)
+class OwnKinds:
+    """Those of the namespace that is ours."""
+
+    namespace: str
+
+    @property
+    def pods(self) -> Kind:
+        return Kind(_CORE, "pods", self.namespace)
+
+    @property
+    def services(self) -> Kind:
+        return Kind(_CORE, "services", self.namespace)
+
+    @property
+    def secrets(self) -> Kind:
+        return Kind(_CORE, "secrets", self.namespace)
+
+    @property
+    def config_maps(self) -> Kind:
+        return Kind(_CORE, "configmaps", self.namespace)
+
+    @property
+    def events(self) -> Kind:
+        return Kind(_CORE, "events", self.namespace)
+
+    @property
+    def network_policies(self) -> Kind:
+        return Kind("apis/networking.k8s.io/v1", "networkpolicies", self.namespace)
+
+    @property
+    def claims(self) -> Kind:
+        return Kind(_CORE, "persistentvolumeclaims", self.namespace)
+
+    @property
+    def volume_snapshots(self) -> Kind:
+        return Kind(_SNAPSHOTS, "volumesnapshots", self.namespace)
+
 
 Json = dict[str, Any]
 """An object of the Kubernetes API as it is sent and received."""

@@ -1,17 +1,83 @@
-"""A volume of EBS as the home of one reservation: a PersistentVolume that names it, and a claim for that.
+"""Claims and snapshots of disks, and the PersistentVolume and claim that make an EBS volume a home.
 
-Both are of this reservation alone and go after it. Neither owns the bytes: the policy is Retain, and nobody
-asks the driver to make or to delete a volume.
+The latter two belong to one reservation and are removed after it. Neither owns the bytes: the policy is
+Retain, and the driver is never asked to create or delete a volume.
 """
 
 from __future__ import annotations
 
-from gpudev.adapters.kubernetes.config import KubernetesConfig
-from gpudev.adapters.kubernetes.labels import NAMESPACE, Json
-from gpudev.adapters.kubernetes.manifests.claim import size_quantity
+from gpudev.adapters.kubernetes.api_objects import NAMESPACE, Json
+from gpudev.adapters.kubernetes.config import ClaimConfig, KubernetesConfig
+from gpudev.adapters.kubernetes.disks.claims import (
+    OF_VOLUME,
+    SELECTED_NODE,
+    SNAPSHOT,
+    SOURCE,
+    TOKEN,
+    VOLUME,
+    ZONE,
+    annotations_for,
+    labels_for,
+    name_from,
+)
 from gpudev.adapters.kubernetes.manifests.metadata import make_metadata, reference_to, reservation_labels
-from gpudev.domain.names import ReservationId
+from gpudev.domain.names import NodeName, ReservationId
 from gpudev.domain.server import HomeVolume, ServerSpec
+from gpudev.domain.volume import SnapshotSpec, VolumeSpec
+
+SNAPSHOT_API = "snapshot.storage.k8s.io"
+
+
+def make_claim(spec: VolumeSpec, config: ClaimConfig, node: NodeName | None) -> Json:
+    """`node` is where its volume is to be made at once; None: where its first pod is."""
+    annotations = {**annotations_for(spec.tags), TOKEN: spec.token}
+    source = spec.source_snapshot_id
+    if source:
+        annotations[SOURCE] = source
+    if node:
+        annotations[SELECTED_NODE] = node
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "name": name_from("volume", spec.token),
+            "namespace": config.namespace,
+            "labels": labels_for(VOLUME, spec.tags.disk_id),
+            "annotations": annotations,
+        },
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": config.storage_class,
+            "resources": {"requests": {"storage": size_quantity(spec.size_gb)}},
+            **({"dataSource": _snapshot_reference(source)} if source else {}),
+        },
+    }
+
+
+def make_snapshot(spec: SnapshotSpec, config: ClaimConfig, zone: str) -> Json:
+    return {
+        "apiVersion": f"{SNAPSHOT_API}/v1",
+        "kind": "VolumeSnapshot",
+        "metadata": {
+            "name": name_from("snapshot", spec.token),
+            "namespace": config.namespace,
+            "labels": {**labels_for(SNAPSHOT, spec.tags.disk_id), OF_VOLUME: spec.volume_id},
+            "annotations": {**annotations_for(spec.tags), TOKEN: spec.token, ZONE: zone},
+        },
+        "spec": {
+            "volumeSnapshotClassName": config.snapshot_class,
+            "source": {"persistentVolumeClaimName": spec.volume_id},
+        },
+    }
+
+
+def size_quantity(size_gb: int) -> str:
+    return f"{size_gb}Gi"
+
+
+def _snapshot_reference(name: str) -> Json:
+    return {"apiGroup": SNAPSHOT_API, "kind": "VolumeSnapshot", "name": name}
+
 
 COMPONENT_HOME = "home"
 DRIVER = "ebs.csi.aws.com"

@@ -9,7 +9,7 @@ from typing import get_args
 
 import pytest
 
-from gpudev.domain.plans import actions, disk_actions
+from gpudev.domain.plans import disk_turn, turn
 from tests.architecture.source_tree import MODULES, ROOT
 from tests.architecture.test_imports import KNOWS_EVERYBODY, RULES, layer_of
 
@@ -44,7 +44,7 @@ def test_the_ports_are_those_of_the_code() -> None:
     assert words_of("| `ports` |") - {"ports", "domain"} == PORTS
 
 
-@pytest.mark.parametrize("module", [actions, disk_actions], ids=["reservations", "disks"])
+@pytest.mark.parametrize("module", [turn, disk_turn], ids=["reservations", "disks"])
 def test_the_actions_are_listed(module: types.ModuleType) -> None:
     listed = list_actions(module)
     assert len(listed) > 5
@@ -54,4 +54,4 @@ def test_the_actions_are_listed(module: types.ModuleType) -> None:
 def test_no_action_is_listed_that_is_gone() -> None:
     start = PAGE.index("The actions are a closed union")
     named = set(re.findall(r"`([A-Z]\w+)`", PAGE[start : PAGE.index("Their order", start)]))
-    assert named == list_actions(actions)
+    assert named == list_actions(turn)

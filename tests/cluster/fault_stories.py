@@ -14,7 +14,7 @@ import asyncpg
 import pytest
 
 from gpudev.app.turns.engine import snake_case
-from gpudev.domain.plans.actions import (
+from gpudev.domain.plans.turn import (
     CreateServer,
     DeleteServer,
     DiscardPortSlot,

@@ -15,7 +15,7 @@ from gpudev.adapters.kubernetes.client import Expired, connect
 from gpudev.adapters.kubernetes.cluster import KubernetesCluster, KubernetesLogs
 from gpudev.adapters.kubernetes.config import KubernetesConfig, Reach
 from gpudev.adapters.kubernetes.manifests.pod import CONTAINER
-from gpudev.app.controllers.orphans import OrphanController
+from gpudev.app.controllers.run import OrphanController
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.errors import ClusterUnavailable, Defect, NotFound
 from gpudev.domain.idle import Signal

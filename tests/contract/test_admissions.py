@@ -10,7 +10,7 @@ import pytest
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.errors import Stale
 from gpudev.domain.names import NodeName
-from gpudev.domain.plans.actions import Record
+from gpudev.domain.plans.turn import Record
 from gpudev.domain.queue import QueuePlace
 from gpudev.domain.reservation import Event, Reservation, clean, end, place, queue
 from gpudev.ports.queue import Channel, Signal

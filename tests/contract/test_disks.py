@@ -25,8 +25,8 @@ from gpudev.domain.disk import (
 from gpudev.domain.errors import Conflict, NotFound, Stale
 from gpudev.domain.names import NodeName, OperationId
 from gpudev.domain.operations import OperationOutcome
-from gpudev.domain.plans.actions import Record
-from gpudev.domain.plans.disk_actions import RecordDisk
+from gpudev.domain.plans.disk_turn import RecordDisk
+from gpudev.domain.plans.turn import Record
 from gpudev.domain.reservation import Event, Reservation, place
 from gpudev.domain.volume import ObservedSnapshot, SnapshotPhase
 from gpudev.ports.store import HomeWish

@@ -13,7 +13,7 @@ from gpudev.domain.capacity import NodeRoom
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.names import NodeName
-from gpudev.domain.plans.actions import Record
+from gpudev.domain.plans.turn import Record
 from gpudev.domain.queue import (
     ANY_LENGTH,
     MIN_SAMPLES,

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from gpudev.app.controllers import pruning
-from gpudev.app.controllers.pruning import KEEP_KEYS, KEEP_MESSAGES, Pruning
+from gpudev.app.controllers import chores
+from gpudev.app.controllers.chores import KEEP_KEYS, KEEP_MESSAGES, Pruning
 from gpudev.bootstrap.foundation import Stores
 from gpudev.ports.github import StoredChallenge
 from gpudev.ports.users import NewKey, User
@@ -79,7 +79,7 @@ async def test_messages_are_kept_for_a_while_in_the_archive(stores: Stores, user
 async def test_many_are_deleted_in_batches_by_many_at_once(
     stores: Stores, user: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pruning, "BATCH", 3)
+    monkeypatch.setattr(chores, "BATCH", 3)
     await add_keys(stores, user, *[NOON - 2 * KEEP_KEYS] * 20)
     assert await stores.leftovers.delete_keys(NOON - KEEP_KEYS, 3) == 3
     await asyncio.gather(*(Pruning(stores.leftovers, Noon())() for _ in range(4)))

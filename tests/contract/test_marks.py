@@ -11,7 +11,7 @@ import pytest
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.errors import Conflict
 from gpudev.domain.names import NodeName, OperationId
-from gpudev.domain.plans.actions import Record
+from gpudev.domain.plans.turn import Record
 from gpudev.domain.queue import QueuePlace
 from gpudev.domain.reservation import Event, Reservation, place, queue
 from gpudev.ports.store import ListQuery, Mark, MarkedPage

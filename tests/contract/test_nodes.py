@@ -13,7 +13,7 @@ from gpudev.domain.audit import AuditEntry
 from gpudev.domain.capacity import Node
 from gpudev.domain.drain import Drain, NodeState
 from gpudev.domain.names import NodeName
-from gpudev.domain.plans.actions import Record
+from gpudev.domain.plans.turn import Record
 from gpudev.domain.reservation import Event, place
 from gpudev.ports.audit import AuditQuery
 from gpudev.ports.nodes import StoredNode

@@ -11,7 +11,7 @@ import pytest
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.capacity import Availability
 from gpudev.domain.names import NodeName
-from gpudev.domain.plans.actions import Record
+from gpudev.domain.plans.turn import Record
 from gpudev.domain.reservation import Event, Reservation, end, place
 from gpudev.ports.users import User
 from gpudev.texts.vocabulary import EventKind, Reason, Status

@@ -16,7 +16,7 @@ from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.disk import DiskId
 from gpudev.domain.errors import Conflict
 from gpudev.domain.names import NodeName, OperationId, ReservationId
-from gpudev.domain.plans.actions import Record
+from gpudev.domain.plans.turn import Record
 from gpudev.domain.queue import QueuePlace
 from gpudev.domain.reservation import Event, Reservation, end, place, queue
 from gpudev.ports.store import Claim, HomeWish

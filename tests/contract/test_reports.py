@@ -10,7 +10,7 @@ import pytest
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.idle import Signal, Usage
 from gpudev.domain.names import NodeName
-from gpudev.domain.plans.actions import Record
+from gpudev.domain.plans.turn import Record
 from gpudev.domain.reservation import Event, Reservation, activate, end, place
 from gpudev.domain.server import Member, SshAddress
 from gpudev.ports.reports import ReportKey, UsageReport, UsageSum

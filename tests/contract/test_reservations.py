@@ -14,8 +14,8 @@ from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.errors import Conflict, NotFound, Stale
 from gpudev.domain.names import NodeName, OperationId, ReservationId
 from gpudev.domain.operations import Operation, OperationOutcome, Terms
-from gpudev.domain.plans.actions import Record
 from gpudev.domain.plans.reservation import end_with_defect
+from gpudev.domain.plans.turn import Record
 from gpudev.domain.reservation import Event, Reservation, activate, clean, end, place
 from gpudev.domain.server import Member, SshAddress
 from gpudev.ports.store import Claim, ListQuery

@@ -11,7 +11,7 @@ import pytest
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.disk import DiskId
 from gpudev.domain.errors import Conflict, QuotaExceeded
-from gpudev.domain.plans.actions import Record
+from gpudev.domain.plans.turn import Record
 from gpudev.domain.policy import FairShare, weigh_use
 from gpudev.domain.queue import Submission
 from gpudev.domain.quota import DEFAULT_QUOTA, Quota, Use

@@ -10,7 +10,7 @@ import pytest
 from gpudev.app.turns.engine import Engine, Hands, Observed
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.errors import ClusterUnavailable, Unavailable
-from gpudev.domain.plans.actions import LookAgain
+from gpudev.domain.plans.turn import LookAgain
 from gpudev.ports.store import Claim, HomeWish
 from gpudev.ports.turns import Kind, Lease
 from gpudev.ports.users import User

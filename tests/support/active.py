@@ -7,7 +7,7 @@ from typing import Any
 
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.names import NodeName
-from gpudev.domain.plans.actions import Record
+from gpudev.domain.plans.turn import Record
 from gpudev.domain.reservation import Event, Reservation, activate, place
 from gpudev.domain.server import Member, SshAddress
 from gpudev.ports.users import User

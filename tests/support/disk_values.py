@@ -18,7 +18,7 @@ from gpudev.domain.disk import (
     VolumeId,
 )
 from gpudev.domain.names import OperationId, UserId
-from gpudev.domain.plans.disk_observation import DiskObservation, snapshot_token
+from gpudev.domain.plans.disk_turn import DiskObservation, snapshot_token
 from gpudev.domain.volume import (
     Holdings,
     ObservedSnapshot,

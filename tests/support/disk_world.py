@@ -20,8 +20,7 @@ from gpudev.adapters.aws.volumes import AwsVolumes
 from gpudev.adapters.local.disks.folders import DiskFolders
 from gpudev.adapters.local.disks.volumes import LocalVolumes
 from gpudev.app.controllers.admission import AdmissionController
-from gpudev.app.controllers.disk_executor import DiskExecutor
-from gpudev.app.controllers.disks import SAFETY_NET, DiskWork, Surroundings
+from gpudev.app.controllers.disks import SAFETY_NET, DiskExecutor, DiskWork, Surroundings
 from gpudev.app.controllers.reservations import Rules
 from gpudev.app.disk_reconciliation import ReconcileDisks
 from gpudev.app.disks import OwnDisks, new_disk_id
@@ -37,7 +36,7 @@ from gpudev.domain.idle import Usage
 from gpudev.domain.job import Job
 from gpudev.domain.names import NodeName, OperationId, ReservationId
 from gpudev.domain.notices import Notice
-from gpudev.domain.plans.disk_observation import DiskPolicy
+from gpudev.domain.plans.disk_turn import DiskPolicy
 from gpudev.domain.plans.orphans import Leftover
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import ObservedMember, ObservedServer, ServerPhase, ServerSpec, SshAddress

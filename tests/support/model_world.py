@@ -22,7 +22,7 @@ from gpudev.domain.names import NodeName, OperationId, ReservationId
 from gpudev.domain.notices import Notice
 from gpudev.domain.operations import Operation, OperationOutcome
 from gpudev.domain.plans import admission, reservation
-from gpudev.domain.plans.actions import (
+from gpudev.domain.plans.turn import (
     AdmissionAction,
     CreateServer,
     DeleteServer,

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from gpudev.domain.notices import list_notices
-from gpudev.domain.plans.actions import (
+from gpudev.domain.plans.reservation import plan_reservation
+from gpudev.domain.plans.turn import (
     DeleteServer,
+    Observation,
+    Plan,
     Record,
 )
-from gpudev.domain.plans.observation import Observation, Plan
-from gpudev.domain.plans.reservation import plan_reservation
 from gpudev.domain.reservation import Reservation, clean
 from gpudev.domain.server import ServerPhase
 from gpudev.texts.vocabulary import Status

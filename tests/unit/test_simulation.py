@@ -10,14 +10,11 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from gpudev.app.simulation.chart import draw_waits
-from gpudev.app.simulation.fifo import FifoQueue
 from gpudev.app.simulation.planned import LIKELY, PLANNED, POSITION, START_RATE, PlannedQueue
 from gpudev.app.simulation.queues import Queue, Run
-from gpudev.app.simulation.report import as_data, format_findings
-from gpudev.app.simulation.simulate import Scene, simulate
-from gpudev.app.simulation.trace import Trace, read_trace, write_trace
-from gpudev.app.simulation.workload import MONDAY, Workload, generate_trace
+from gpudev.app.simulation.report import as_data, draw_waits, format_findings
+from gpudev.app.simulation.simulate import FifoQueue, Scene, simulate
+from gpudev.app.simulation.workload import MONDAY, Trace, Workload, generate_trace, read_trace, write_trace
 from gpudev.cli.main import run
 from gpudev.domain.errors import Invalid
 from gpudev.domain.expiry import TimePolicy

@@ -18,7 +18,7 @@ from gpudev.domain.audit import AuditAction, AuditEntry
 from gpudev.domain.disk import DEFAULT_SIZE_GB, Disk, DiskEvent, DiskId, DiskOperation, DiskSpec, DiskVolume
 from gpudev.domain.errors import Conflict, Gone, NotFound, Stale
 from gpudev.domain.names import OperationId
-from gpudev.domain.plans.disk_actions import RecordDisk
+from gpudev.domain.plans.disk_turn import RecordDisk
 from gpudev.ports.clock import Clock
 from gpudev.ports.disks import Disks, StoredDiskOperation, StoredSnapshot
 from gpudev.ports.listings import Listings

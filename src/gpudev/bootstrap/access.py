@@ -1,4 +1,4 @@
-"""Who may come in, and how often: keys, limits and admins, made from the settings."""
+"""Who may come in, and how often: keys, limits, admins, logins by AWS, the check at GitHub."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ import os
 import pwd
 from datetime import timedelta
 
+from gpudev.adapters.github.keys import GitHubKeys
 from gpudev.app.audit_log import AuditTally
 from gpudev.app.identity.authentication import Admit, Authenticate, KeyScreen, KeyUses
-from gpudev.app.identity.login import IssueKey, KeyLife, Keys, LoginGuard
+from gpudev.app.identity.aws_login import AllowedAccounts, AwsLogin, AwsLoginRules, GitHubCheck, GoodStanding
+from gpudev.app.identity.login import IssueKey, KeyLife, Keys, LocalLogin, LoginGuard
 from gpudev.app.limits import Limiter
 from gpudev.bootstrap.foundation import Stores, has_sole_owner
+from gpudev.domain.github import GitHubPolicy, namespace_of
 from gpudev.domain.identity import local_identity, read_admin
 from gpudev.domain.limits import Rate
 from gpudev.ports.clock import Clock
 from gpudev.settings import Settings
+from gpudev.settings.access import GitHubSettings
 
 _KEY_USES_SECONDS = 30
 
@@ -71,3 +75,69 @@ def read_admins(settings: Settings) -> frozenset[str]:
     if settings.local.state_dir is None:
         return named
     return named | {local_identity(pwd.getpwuid(os.getuid()).pw_name)}
+
+
+def make_github_check(
+    settings: GitHubSettings, stores: Stores, clock: Clock, servers: frozenset[str]
+) -> GitHubCheck | None:
+    """None unless the operator has named what people must be in; `servers` are our own public names."""
+    if not settings.wants_check:
+        return None
+    # Late: asyncssh takes longer to load than much of the API, and most do without.
+    from gpudev.adapters.github.directory import GitHubApi, RestDirectory  # noqa: PLC0415 - see above
+    from gpudev.adapters.github.signatures import SshSignatures  # noqa: PLC0415 - see above
+
+    policy = GitHubPolicy(
+        organisation=settings.organisation,
+        team=settings.team,
+        repository=settings.repository,
+        proof_life=timedelta(days=settings.proof_days),
+    )
+    api = GitHubApi(settings.api_url, settings.token.get_secret_value(), settings.timeout_seconds)
+    return GitHubCheck(
+        policy=policy,
+        bindings=stores.github_bindings,
+        published=GitHubKeys(settings.url, settings.timeout_seconds),
+        signatures=SshSignatures(frozenset(map(namespace_of, servers))),
+        standing=GoodStanding(RestDirectory(api), policy, clock),
+        clock=clock,
+    )
+
+
+_LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+def make_aws_login(
+    settings: Settings, stores: Stores, clock: Clock, local_login: LocalLogin | None
+) -> AwsLogin | None:
+    """None on somebody's own machine, unless they have named accounts that may come in."""
+    aws = settings.aws
+    if local_login is not None and not aws.accounts:
+        return None
+    # Late: botocore takes longer to load than the rest of the API, and one machine does without.
+    from gpudev.adapters.aws.identity import AwsIdentityProvider, StsAccess  # noqa: PLC0415 - see above
+
+    access = StsAccess(aws.region, aws.sts_endpoint.rstrip("/"))
+    names = _public_names(settings)
+    provider = AwsIdentityProvider(access, names)
+    return AwsLogin(
+        provider=provider,
+        accounts=AllowedAccounts(aws.accounts, provider),
+        rules=AwsLoginRules(
+            role=aws.allowed_role,
+            accepts_credentials=aws.accepts_credentials,
+            reserved_names=frozenset({local_login.owner} if local_login else ()),
+        ),
+        users=stores.users,
+        identities=stores.identities,
+        issue_key=make_issue_key(settings, stores, clock),
+        clock=clock,
+        github=make_github_check(settings.github, stores, clock, names),
+    )
+
+
+def _public_names(settings: Settings) -> frozenset[str]:
+    """A login signed for "localhost" is good for a server of this machine only, never for a public one."""
+    if settings.aws.names:
+        return settings.aws.names
+    return _LOOPBACK if settings.api.host in _LOOPBACK else frozenset()

@@ -34,6 +34,7 @@ from gpudev.app.reservations.submission import Reserve
 from gpudev.app.service import CheckReadiness, DeadLetterDesk
 from gpudev.bootstrap.access import (
     make_admit,
+    make_aws_login,
     make_issue_key,
     make_key_uses,
     make_keys,
@@ -41,9 +42,8 @@ from gpudev.bootstrap.access import (
     make_submit_limiter,
     read_admins,
 )
-from gpudev.bootstrap.aws_login import make_aws_login
 from gpudev.bootstrap.clusters import make_logs
-from gpudev.bootstrap.disks import can_mount, make_listings, read_volumes
+from gpudev.bootstrap.disks import can_mount, make_listings, make_reconciliation, read_volumes
 from gpudev.bootstrap.foundation import (
     Stores,
     SystemClock,
@@ -58,8 +58,7 @@ from gpudev.bootstrap.foundation import (
 from gpudev.bootstrap.http_server import serve
 from gpudev.bootstrap.listeners import Listeners, listening
 from gpudev.bootstrap.metrics import serve_metrics
-from gpudev.bootstrap.reconciliation import make_reconciliation
-from gpudev.bootstrap.sandboxing import read_sandboxing
+from gpudev.bootstrap.sandbox import read_sandboxing
 from gpudev.bootstrap.workers import run_workers
 from gpudev.settings import Settings
 from gpudev.texts.fact import fact

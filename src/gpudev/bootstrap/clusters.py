@@ -20,7 +20,7 @@ from gpudev.bootstrap.foundation import (
     read_fleet,
     uses_kubernetes,
 )
-from gpudev.bootstrap.sandboxing import read_sandboxing
+from gpudev.bootstrap.sandbox import read_sandboxing
 from gpudev.domain.errors import Invalid
 from gpudev.ports.cluster import Cluster
 from gpudev.ports.logs import ServerLogs

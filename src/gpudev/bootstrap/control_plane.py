@@ -33,7 +33,7 @@ from gpudev.bootstrap.foundation import (
 from gpudev.bootstrap.interruption import interrupted
 from gpudev.bootstrap.listeners import Listeners
 from gpudev.bootstrap.metrics import forget_process
-from gpudev.bootstrap.sandboxing import find_sandboxing, read_sandboxing
+from gpudev.bootstrap.sandbox import find_sandboxing, read_sandboxing
 from gpudev.bootstrap.up import Ready, UpOptions
 from gpudev.domain.audit import SERVER_ITSELF, AuditAction, AuditEntry
 from gpudev.domain.errors import Conflict

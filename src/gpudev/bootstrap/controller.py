@@ -16,20 +16,16 @@ import uvloop
 from gpudev.adapters.local.control_plane.readiness import tell_ready
 from gpudev.adapters.webhook.notifier import WebhookNotifier
 from gpudev.app.controllers.admission import AdmissionController
-from gpudev.app.controllers.disk_executor import DiskExecutor
-from gpudev.app.controllers.disks import DiskWork, Surroundings
-from gpudev.app.controllers.notifying import SendNotifications
-from gpudev.app.controllers.pruning import EVERY as PRUNING_EVERY
-from gpudev.app.controllers.pruning import Pruning
+from gpudev.app.controllers.chores import EVERY as PRUNING_EVERY
+from gpudev.app.controllers.chores import Pruning, Sampler, SendNotifications, VerifyAudit
+from gpudev.app.controllers.disks import DiskExecutor, DiskWork, Surroundings
 from gpudev.app.controllers.reservation_executor import ReservationExecutor
 from gpudev.app.controllers.reservations import ReservationWork, Rules
 from gpudev.app.controllers.run import Controllers, Engines, Sources
-from gpudev.app.controllers.sampling import Sampler
-from gpudev.app.controllers.verifying import VerifyAudit
-from gpudev.app.turns.chores import Chore, working
 from gpudev.app.turns.engine import Engine, FaultPoint, Hands, no_fault
+from gpudev.app.turns.loop import Chore, working
 from gpudev.bootstrap.clusters import Backends, open_backends
-from gpudev.bootstrap.disks import make_listings, stay_in_zone
+from gpudev.bootstrap.disks import make_listings, make_own_reconciliation, stay_in_zone
 from gpudev.bootstrap.foundation import (
     Stores,
     SystemClock,
@@ -41,10 +37,9 @@ from gpudev.bootstrap.foundation import (
     read_sharing,
 )
 from gpudev.bootstrap.metrics import serve_metrics
-from gpudev.bootstrap.reconciliation import make_own_reconciliation
 from gpudev.domain.catalogue import Catalogue
 from gpudev.domain.errors import StoreUnavailable
-from gpudev.domain.plans.disk_observation import DiskPolicy
+from gpudev.domain.plans.disk_turn import DiskPolicy
 from gpudev.domain.readiness import BEAT_EVERY
 from gpudev.faults import FAULTS
 from gpudev.ports.clock import Clock

@@ -1,4 +1,7 @@
-"""The storage of disks, as the settings want it."""
+"""The storage of disks as the settings want it, and its reconciliation.
+
+Reconciliation runs once, as a CronJob does it, or again and again on one machine.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +22,14 @@ from gpudev.settings import Settings
 
 if TYPE_CHECKING:
     from gpudev.adapters.kubernetes.config import ClaimConfig
+
+
+import json
+from dataclasses import asdict
+
+from gpudev.app.disk_reconciliation import ReconcileDisks
+from gpudev.bootstrap.foundation import Stores, SystemClock
+from gpudev.texts.sentences import say
 
 
 @asynccontextmanager
@@ -112,3 +123,23 @@ def make_listings(settings: Settings) -> Listings | None:
     from gpudev.adapters.aws.volumes import make_client  # noqa: PLC0415 - as above
 
     return S3Listings(make_client("s3", settings.aws.region), settings.disks.listing_bucket)
+
+
+def make_reconciliation(settings: Settings, stores: Stores, volumes: VolumeListings) -> ReconcileDisks:
+    return ReconcileDisks(stores.disk_ledger, volumes, SystemClock(), settings.process.hostname)
+
+
+def make_own_reconciliation(
+    settings: Settings, stores: Stores, volumes: VolumeListings
+) -> ReconcileDisks | None:
+    """For a controller that does it itself, which is that of `gpu-dev up`; elsewhere a CronJob does it."""
+    is_own = settings.local.state_dir is not None and can_mount(settings)
+    return make_reconciliation(settings, stores, volumes) if is_own else None
+
+
+async def reconcile_once(settings: Settings, stores: Stores) -> str:
+    """The statistics as a line of JSON."""
+    done = await make_reconciliation(settings, stores, read_volumes(settings, SystemClock()))()
+    if done is None:
+        return json.dumps({"skipped": "another reconciliation is under way"})
+    return json.dumps({**asdict(done.statistics), "remarks": [say(remark) for remark in done.remarks]})

@@ -14,6 +14,7 @@ from gpudev.app.controllers.once import Outcome, RunDue
 from gpudev.app.controllers.reservations import ReservationWork, Rules
 from gpudev.app.turns.engine import Engine, Hands
 from gpudev.bootstrap.controller import make_executor, make_fault_point, read_known_catalogue
+from gpudev.bootstrap.disks import reconcile_once
 from gpudev.bootstrap.foundation import (
     Stores,
     SystemClock,
@@ -23,7 +24,6 @@ from gpudev.bootstrap.foundation import (
     open_stores,
     read_sharing,
 )
-from gpudev.bootstrap.reconciliation import reconcile_once
 from gpudev.settings import Settings
 
 

@@ -8,12 +8,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
-from gpudev.app.simulation.chart import draw_waits
 from gpudev.app.simulation.findings import Findings
-from gpudev.app.simulation.report import as_data, format_findings
+from gpudev.app.simulation.report import as_data, draw_waits, format_findings
 from gpudev.app.simulation.simulate import Scene, simulate
-from gpudev.app.simulation.trace import Trace, read_trace, write_trace
-from gpudev.app.simulation.workload import Workload, generate_trace
+from gpudev.app.simulation.workload import Trace, Workload, generate_trace, read_trace, write_trace
 from gpudev.bootstrap.foundation import SystemClock, make_policy, offered_catalogue, open_stores
 from gpudev.bootstrap.policy_file import read_policy
 from gpudev.domain.policy import with_default_quota

@@ -13,7 +13,7 @@ from typing import Protocol
 from gpudev.domain.audit import AuditEntry
 from gpudev.domain.disk import Disk, DiskEvent, DiskId, DiskOperation, SnapshotId, VolumeId
 from gpudev.domain.names import OperationId, UserId
-from gpudev.domain.plans.disk_actions import RecordDisk
+from gpudev.domain.plans.disk_turn import RecordDisk
 from gpudev.domain.volume import FileListing
 from gpudev.ports.turns import Lease
 from gpudev.texts.fact import Fact

@@ -18,7 +18,7 @@ from gpudev.domain.disk import DEFAULT_SIZE_GB, DiskId
 from gpudev.domain.drain import Drain
 from gpudev.domain.names import NodeName, OperationId, ReservationId, UserId
 from gpudev.domain.operations import NO_TERMS, Operation, OperationOutcome, Terms
-from gpudev.domain.plans.actions import Record
+from gpudev.domain.plans.turn import Record
 from gpudev.domain.policy import FairShare
 from gpudev.domain.queue import Habits, QueuePlace
 from gpudev.domain.quota import NO_LIMIT, Quota

@@ -11,8 +11,7 @@ from pydantic_settings import BaseSettings
 
 from gpudev.settings.access import AccessSettings, AwsSettings, GitHubSettings
 from gpudev.settings.clock import IdleSettings, NotifySettings, ReportSettings, TimeSettings
-from gpudev.settings.disks import DiskSettings
-from gpudev.settings.servers import ClusterSettings, KubernetesSettings, LocalSettings
+from gpudev.settings.servers import ClusterSettings, DiskSettings, KubernetesSettings, LocalSettings
 from gpudev.settings.service import (
     ApiSettings,
     ConnectionSettings,

@@ -17,7 +17,7 @@ from gpudev.app.application import Application
 from gpudev.bootstrap.foundation import Stores, SystemClock
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.domain.names import NodeName
-from gpudev.domain.plans.actions import Record
+from gpudev.domain.plans.turn import Record
 from gpudev.domain.reservation import Event, Reservation, place
 from gpudev.ports.store import ListQuery, Mark
 from gpudev.ports.users import NewKey, ShownKey, User

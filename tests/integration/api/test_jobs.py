@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gpudev.domain.names import NodeName, ReservationId
-from gpudev.domain.plans.actions import Record
+from gpudev.domain.plans.turn import Record
 from gpudev.domain.reservation import Event, place
 from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import EventKind

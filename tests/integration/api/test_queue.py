@@ -6,7 +6,7 @@ import asyncio
 from datetime import UTC, datetime, timedelta
 
 from gpudev.domain.names import ReservationId
-from gpudev.domain.plans.actions import Record
+from gpudev.domain.plans.turn import Record
 from gpudev.domain.queue import QueuePlace
 from gpudev.domain.reservation import Event, queue
 from gpudev.texts.fact import fact

@@ -26,7 +26,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from gpudev.domain.names import ReservationId
-from gpudev.domain.plans.actions import Record
+from gpudev.domain.plans.turn import Record
 from gpudev.domain.reservation import Event, clean, end
 from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import EventKind, Reason, Status

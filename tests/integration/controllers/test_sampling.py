@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from gpudev.app.controllers.chores import Sampler
 from gpudev.app.controllers.reservations import Rules
-from gpudev.app.controllers.sampling import Sampler
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.domain.expiry import TimePolicy

@@ -14,7 +14,7 @@ import pytest
 
 from gpudev.adapters.local.sandbox.bubblewrap import find_bundled, find_program, list_programs, try_program
 from gpudev.adapters.local.sandbox.isolation import Isolation
-from gpudev.bootstrap.sandboxing import find_sandboxing, read_sandboxing
+from gpudev.bootstrap.sandbox import find_sandboxing, read_sandboxing
 from gpudev.domain.errors import Invalid
 from gpudev.settings.servers import LocalSettings
 from tests.support.local_cluster import need

@@ -10,7 +10,7 @@ import pytest
 from gpudev.app.reservations.activity import EventHub, Follow
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.names import NodeName
-from gpudev.domain.plans.actions import Record
+from gpudev.domain.plans.turn import Record
 from gpudev.domain.reservation import Event, Reservation, clean, end, place
 from gpudev.ports.store import Claim
 from gpudev.texts.fact import fact

@@ -24,7 +24,7 @@ from gpudev.bootstrap.foundation import Stores, SystemClock
 from gpudev.domain.audit import SERVER_ITSELF, AuditAction, AuditEntry
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.domain.errors import Unauthenticated
-from gpudev.domain.plans.actions import Record
+from gpudev.domain.plans.turn import Record
 from gpudev.domain.reservation import Event, Reservation, end
 from gpudev.ports.store import ListQuery, Page
 from gpudev.settings import Settings

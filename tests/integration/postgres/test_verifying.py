@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 from prometheus_client import REGISTRY
 
-from gpudev.app.controllers.verifying import VerifyAudit
+from gpudev.app.controllers.chores import VerifyAudit
 from gpudev.bootstrap.foundation import Stores, SystemClock
 from gpudev.domain.audit import AuditAction, AuditEntry, FindingKind
 from tests.support.reservations import open_test_stores

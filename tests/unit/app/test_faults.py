@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 from prometheus_client import REGISTRY
 
-from gpudev.app.turns.chores import Chore, working
+from gpudev.app.turns.loop import Chore, working
 from gpudev.domain.errors import StoreUnavailable
 from gpudev.faults import PERSISTENT_AFTER, Faults
 

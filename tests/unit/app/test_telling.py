@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from gpudev.app.controllers.telling import Telling
+from gpudev.app.controllers.reservation_executor import Telling
 from gpudev.domain.names import ReservationId
 from tests.support.reservations import NOON
 

@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 
 from gpudev.domain.idle import IdlePolicy, Signal, Usage, find_idle_since, judge, weigh
-from gpudev.domain.plans.actions import LookAgain, Record
-from gpudev.domain.plans.idle import is_given_up, plan_idleness
+from gpudev.domain.plans.active import is_given_up, plan_idleness
+from gpudev.domain.plans.turn import LookAgain, Record
 from gpudev.texts.vocabulary import EventKind, Status
 from tests.support.domain_values import HOUR, MINUTE, NOW, make_reservation
 from tests.support.parts import change

@@ -8,8 +8,13 @@ import pytest
 from hypothesis import given, settings
 
 from gpudev.domain.errors import Defect
-from gpudev.domain.plans.disk_actions import DESTRUCTIVE, DeleteSnapshot, DeleteVolume, DiskAction
-from gpudev.domain.plans.disk_observation import DiskObservation
+from gpudev.domain.plans.disk_turn import (
+    DESTRUCTIVE,
+    DeleteSnapshot,
+    DeleteVolume,
+    DiskAction,
+    DiskObservation,
+)
 from gpudev.domain.plans.disks import plan_disk
 from gpudev.domain.proofs import ExpiredSoftDelete, Replaced, Superseded
 from gpudev.domain.volume import Holdings, SnapshotPhase

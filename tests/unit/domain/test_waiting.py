@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
+from gpudev.domain.plans.start import drive, find_end_of_wait, is_drive_due, is_stale
 from gpudev.domain.reservation import Reservation
-from gpudev.domain.waiting import drive, find_end_of_wait, is_drive_due, is_stale
 from gpudev.texts.vocabulary import Reason, Status
 from tests.support.domain_values import HOUR, MINUTE, NOW, POLICY, make_reservation
 

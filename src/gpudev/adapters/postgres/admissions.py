@@ -18,7 +18,7 @@ from gpudev.domain.capacity import Node, NodeRoom
 from gpudev.domain.drain import Drain
 from gpudev.domain.errors import Stale
 from gpudev.domain.names import NodeName, ReservationId, UserId
-from gpudev.domain.plans.actions import Record
+from gpudev.domain.plans.turn import Record
 from gpudev.domain.policy import FairShare
 from gpudev.domain.queue import Habits, QueuePlace
 from gpudev.domain.reservation import Reservation

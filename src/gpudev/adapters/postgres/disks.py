@@ -25,7 +25,7 @@ from gpudev.domain.audit import AuditEntry
 from gpudev.domain.disk import Disk, DiskEvent, DiskId, DiskOperation, SnapshotId
 from gpudev.domain.errors import Conflict, NotFound, Stale
 from gpudev.domain.names import OperationId, UserId
-from gpudev.domain.plans.disk_actions import RecordDisk
+from gpudev.domain.plans.disk_turn import RecordDisk
 from gpudev.domain.volume import FileListing, ObservedSnapshot
 from gpudev.ports.disks import DiskClaim, StoredContent, StoredDiskOperation, StoredSnapshot
 from gpudev.ports.turns import Kind

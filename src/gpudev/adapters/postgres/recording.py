@@ -9,7 +9,7 @@ from typing import Any
 from gpudev.adapters.postgres.operations import settle
 from gpudev.adapters.postgres.pool import Connection
 from gpudev.adapters.postgres.queries import load_queries
-from gpudev.domain.plans.actions import Record
+from gpudev.domain.plans.turn import Record
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import Member
 from gpudev.texts.vocabulary import Status

@@ -27,7 +27,7 @@ from gpudev.domain.drain import Drain
 from gpudev.domain.errors import Conflict, NotFound, Stale
 from gpudev.domain.names import OperationId, ReservationId, UserId, find_id_range
 from gpudev.domain.operations import Operation, Terms
-from gpudev.domain.plans.actions import Record
+from gpudev.domain.plans.turn import Record
 from gpudev.domain.quota import LONG, NO_LIMIT, Quota, Use, asked_of, check_quota
 from gpudev.domain.reservation import Event, Reservation
 from gpudev.ports.store import (

@@ -16,7 +16,6 @@ from gpudev.app.controllers.reservations import Rules
 from gpudev.domain.capacity import list_shown
 from gpudev.domain.drain import list_emptied, take_out
 from gpudev.domain.names import NodeName, ReservationId
-from gpudev.domain.plans.actions import Record, SetQueuePlaces
 from gpudev.domain.plans.admission import (
     Observation,
     find_next_start,
@@ -24,6 +23,7 @@ from gpudev.domain.plans.admission import (
     predict_availability,
     situation_of,
 )
+from gpudev.domain.plans.turn import Record, SetQueuePlaces
 from gpudev.domain.policy import Shares
 from gpudev.domain.queue import LEARNED_FOR
 from gpudev.domain.reservation import Reservation

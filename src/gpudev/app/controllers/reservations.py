@@ -8,8 +8,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from gpudev.app.controllers.reservation_executor import ReservationExecutor
-from gpudev.app.controllers.telling import Telling
+from gpudev.app.controllers.reservation_executor import ReservationExecutor, Telling
 from gpudev.app.turns.engine import Observed, PlanAgain
 from gpudev.domain.catalogue import Catalogue
 from gpudev.domain.disk import Disk
@@ -18,10 +17,9 @@ from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.idle import NEVER, IdlePolicy
 from gpudev.domain.job import Job
 from gpudev.domain.names import ReservationId
-from gpudev.domain.plans.actions import ReservationAction, Tell
 from gpudev.domain.plans.job import find_server_to_ask
-from gpudev.domain.plans.observation import Observation, Plan
 from gpudev.domain.plans.reservation import end_with_defect, plan_reservation
+from gpudev.domain.plans.turn import Observation, Plan, ReservationAction, Tell
 from gpudev.domain.policy import ALIKE, SharingPolicy
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import ObservedServer

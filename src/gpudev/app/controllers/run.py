@@ -1,7 +1,7 @@
-"""All controllers of a process, and the hints that wake them.
+"""All controllers of a process, the hints that wake them, and the removal of what belongs to no reservation.
 
-Losing every hint delays and never breaks anything: what is due stands in the database, and the sweeps
-find it.
+Losing every hint delays and never breaks anything: what is due stands in the database, and the sweeps find
+it.
 """
 
 from __future__ import annotations
@@ -10,20 +10,43 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any, assert_never
 
+import structlog
+
 from gpudev.app.controllers.admission import AdmissionController
-from gpudev.app.controllers.orphans import OrphanController
-from gpudev.app.turns.chores import Chore, working
 from gpudev.app.turns.engine import SWEEP, Engine
-from gpudev.app.turns.loop import Loop
+from gpudev.app.turns.loop import Chore, Loop, working
 from gpudev.domain.errors import StoreUnavailable
+from gpudev.domain.plans.orphans import Observation, plan_orphans
 from gpudev.faults import FAULTS, Faults
 from gpudev.ports.clock import Clock
 from gpudev.ports.cluster import CapacityChanged, Cluster, ServerChanged
 from gpudev.ports.queue import Channel, Signal, Signals
 from gpudev.ports.store import Admissions, Reservations
 from gpudev.ports.turns import Kind
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class OrphanController:
+    reservations: Reservations
+    cluster: Cluster
+    clock: Clock
+    faults: Faults = FAULTS
+
+    async def turn(self, _everything: str) -> None:
+        """The cluster is looked at first: whatever is in it has had its row before."""
+        found = self.cluster.list_leftovers()
+        owners = frozenset(one.reservation_id for one in found)
+        unfinished = await self.reservations.list_unfinished(owners) if owners else frozenset()
+        for action in plan_orphans(Observation(found, unfinished, self.clock.now())):
+            orphan = action.leftover
+            _log.warning("orphan_removed", kind=orphan.kind, name=orphan.name, owner=orphan.reservation_id)
+            await self.faults.attempt("orphans", partial(self.cluster.remove_leftover, orphan), orphan.name)
+
 
 ORPHAN_SWEEP = timedelta(seconds=60)
 _RETRY = timedelta(seconds=0.2)

@@ -1,4 +1,7 @@
-"""The kept plan in a simulation: the same `Plan`, the same lengths and the same forecasts as in service."""
+"""The kept plan in a simulation: the same `Plan`, the same lengths and the same forecasts as in service.
+
+Its forecasts are measured against simpler ways to tell somebody when they will start.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,6 @@ from datetime import datetime, timedelta
 from typing_extensions import override
 
 from gpudev.app.simulation.queues import LONG_AGO, Queue, Run
-from gpudev.app.simulation.rivals import StartRate, by_position
 from gpudev.domain.errors import QuotaExceeded
 from gpudev.domain.expiry import MAX_DURATION, TimePolicy, count_steps
 from gpudev.domain.names import NodeName
@@ -19,6 +21,30 @@ from gpudev.domain.queue import LEARNED_FOR, NO_HABITS, Wait, learn_habits
 from gpudev.domain.quota import NO_LIMIT, Asked, Use, check_quota, find_long_limit, make_limit
 from gpudev.domain.schedule.grid import Ask, Order, Slot, Step
 from gpudev.domain.schedule.plan import Plan
+
+_A_PLACE = timedelta(minutes=15)
+_RECENT = timedelta(hours=4)
+
+
+def by_position(now: datetime, position: int) -> datetime:
+    """A quarter of an hour for each place in the queue."""
+    return now + position * _A_PLACE
+
+
+class StartRate:
+    """As many places an hour as there were starts an hour lately."""
+
+    def __init__(self) -> None:
+        self._starts: deque[datetime] = deque()
+
+    def count(self, now: datetime) -> None:
+        self._starts.append(now)
+
+    def estimate(self, now: datetime, position: int) -> datetime:
+        while self._starts and self._starts[0] < now - _RECENT:
+            self._starts.popleft()
+        return now + position * _RECENT / max(1, len(self._starts))
+
 
 PLANNED, LIKELY, POSITION, START_RATE = "planned", "likely", "position", "start rate"
 _HOUR = _LEARN_EVERY = timedelta(hours=1)

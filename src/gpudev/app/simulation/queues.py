@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
 
-from gpudev.app.simulation.trace import Trace
+from gpudev.app.simulation.workload import Trace
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.names import NodeName
 from gpudev.domain.queue import Submission

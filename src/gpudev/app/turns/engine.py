@@ -1,32 +1,59 @@
 """The turn engine: claim → observe → plan → execute → record → settle, for any kind of item.
 
-The engine knows keys, leases, messages, times and defects, and nothing of what the items are. A kind of item
-is a `Work`: an observer, a plan and an executor. Losing every hint that wakes the engine delays and never
-breaks anything: what is due stands in the database, and the sweep finds it.
+The engine knows keys, leases, messages, times and defects, and nothing of what the items are. A kind of
+item is a `Work`: an observer, a plan and an executor. Losing every hint that wakes the engine delays and
+never breaks anything: what is due stands in the database, and the sweep finds it.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Generic, Protocol, TypeVar
 
 import structlog
 
-from gpudev.app.turns.alarm import Alarm
-from gpudev.app.turns.chores import Chore
-from gpudev.app.turns.loop import Loop
+from gpudev.app.turns.loop import Chore, Loop
 from gpudev.domain.errors import Stale, StoreUnavailable, Unavailable
-from gpudev.domain.plans.actions import LookAgain
+from gpudev.domain.plans.turn import LookAgain
 from gpudev.faults import FAULTS, Faults, describe_error
 from gpudev.ports.clock import Clock
 from gpudev.ports.queue import Message, MessageQueue
 from gpudev.ports.turns import Kind, Lease, Turns
 from gpudev.texts.fact import fact
 from gpudev.texts.sentences import say
+
+_FAR_FUTURE = datetime.max.replace(tzinfo=UTC)
+_NAP = timedelta(seconds=0.5)
+
+
+class Alarm:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._until = _FAR_FUTURE
+        self._is_early = asyncio.Event()
+
+    def watch(self) -> None:
+        """From now on until `sleep_until`, whatever time is set may be earlier than what was read."""
+        self._until = _FAR_FUTURE
+        self._is_early.clear()
+
+    def set(self, at: datetime | None) -> None:
+        if at is not None and at < self._until:
+            self._is_early.set()
+
+    async def sleep_until(self, due: datetime) -> None:
+        """Never long without a look at the clock, which may have been changed meanwhile."""
+        self._until = due
+        while (left := due - self._clock.now()) > timedelta() and not self._is_early.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._is_early.wait(), min(left, _NAP).total_seconds())
+
 
 SWEEP = timedelta(seconds=30)
 _MAX_DEFECTS = 3

@@ -1,9 +1,10 @@
 """The generic loop under every controller: keys in, turns out.
 
-A key is woken by messages, signals, cluster changes and timers; how often does not matter. In this
-process at most one turn a key runs at a time, and a key that is woken during its turn gets another one
-after it, so that nothing that happened is missed. Between processes the lease does the same. A key that is
-woken soon comes before those that are not: a thousand beginnings must not hold up one end.
+A key is woken by messages, signals, cluster changes and timers; how often does not matter. In this process
+at most one turn a key runs at a time, and a key that is woken during its turn gets another one after it, so
+that nothing that happened is missed. Between processes the lease does the same. A key that is woken soon
+comes before those that are not: a thousand beginnings must not hold up one end. Chores run beside it,
+inside the boundary of faults.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 import random
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import structlog
@@ -139,3 +142,29 @@ class Loop(Generic[Key]):
         ceiling = min(_LAST_RETRY_SECONDS, _FIRST_RETRY_SECONDS * 2.0 ** (failures - 1))
         delay = ceiling * random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries, guards nothing
         asyncio.get_running_loop().call_later(delay, self.wake, key)
+
+
+@dataclass(frozen=True, slots=True)
+class Chore:
+    name: str
+    work: Callable[[], Awaitable[object]]
+    every: float = 1.0
+    """Seconds from its end to its next start. Work that is meant to go on for ever ends only by a fault."""
+    begins_after: float = 0.0
+
+
+@asynccontextmanager
+async def working(chores: Iterable[Chore], faults: Faults) -> AsyncIterator[None]:
+    """All of them, beside what is done in this context. One that fails stops neither that nor another."""
+    tasks = [asyncio.create_task(_work(chore, faults), name=chore.name) for chore in chores]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _work(chore: Chore, faults: Faults) -> None:
+    await asyncio.sleep(chore.begins_after)
+    await faults.repeat(chore.name, chore.work, chore.every)

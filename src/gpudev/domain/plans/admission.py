@@ -22,8 +22,8 @@ from gpudev.domain.capacity import (
 from gpudev.domain.catalogue import GpuType
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.names import ReservationId, UserId, id8
-from gpudev.domain.plans.actions import AdmissionAction, Record, SetQueuePlaces
 from gpudev.domain.plans.promises import LeftOfLimits, Promises, Situation, make_promises
+from gpudev.domain.plans.turn import AdmissionAction, Record, SetQueuePlaces
 from gpudev.domain.plans.waiting_reasons import WaitingReasons
 from gpudev.domain.policy import NO_SHARES, Shares
 from gpudev.domain.queue import NO_HABITS, Habits, LikelyStart, QueuePlace, has_moved, in_order

@@ -15,18 +15,28 @@ from types import MappingProxyType
 
 from gpudev.domain.disk import DiskOperation, is_purgeable, move
 from gpudev.domain.operations import OperationOutcome
-from gpudev.domain.plans.actions import LookAgain
-from gpudev.domain.plans.attaching import describe_failed, find_or_adopt, first_volume, plan_attaching
-from gpudev.domain.plans.disk_actions import (
+from gpudev.domain.plans.disk_attachment import (
+    describe_failed,
+    find_or_adopt,
+    first_volume,
+    plan_attaching,
+    plan_in_use,
+    plan_releasing,
+    plan_snapshotting,
+)
+from gpudev.domain.plans.disk_turn import (
     CreateVolume,
     DeleteSnapshot,
     DeleteVolume,
+    DiskObservation,
+    DiskPlan,
     GrowVolume,
     RecordDisk,
     SetTags,
+    describe_lost,
+    note_problem,
 )
-from gpudev.domain.plans.disk_observation import DiskObservation, DiskPlan, describe_lost, note_problem
-from gpudev.domain.plans.giving_back import plan_in_use, plan_releasing, plan_snapshotting
+from gpudev.domain.plans.turn import LookAgain
 from gpudev.domain.proofs import ExpiredSoftDelete, Replaced, Superseded, is_superseded
 from gpudev.domain.volume import VolumePhase, tags_of
 from gpudev.texts.fact import fact

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from gpudev.domain.expiry import is_expired
 from gpudev.domain.job import Job, find_outcome, tell_end
-from gpudev.domain.plans.actions import KeepJobOutput, Record
-from gpudev.domain.plans.observation import Observation, Plan
+from gpudev.domain.plans.turn import KeepJobOutput, Observation, Plan, Record
 from gpudev.domain.reservation import Event, Reservation
 from gpudev.domain.server import ObservedServer, ServerPhase
 from gpudev.texts.fact import Fact, fact, join, reason_fact

@@ -1,7 +1,7 @@
 """What to do about one reservation, given everything that is known of it.
 
 Admission (`plans/admission.py`) gives a request its place; everything before and after is decided here.
-The order of the questions is the policy: operations of the user first (`plans/operations.py`), then the
+The order of the questions is the policy: operations of the user first, then the
 end of time, then the server, then what its users are told.
 
 A cluster that does not answer says nothing about the server: then only the user and the clock decide.
@@ -14,26 +14,38 @@ from dataclasses import replace
 from datetime import datetime
 from typing import assert_never
 
-from gpudev.domain import expiry, waiting
+from gpudev.domain import expiry
 from gpudev.domain.names import NodeName, member_name
 from gpudev.domain.operations import Operation, OperationOutcome
-from gpudev.domain.plans.actions import (
+from gpudev.domain.plans.active import (
+    is_given_up,
+    plan_drain,
+    plan_extension,
+    plan_idleness,
+    plan_keep,
+    plan_telling,
+    plan_warnings,
+)
+from gpudev.domain.plans.end import discarding, ending, farewell, find_reason, plan_failure, removal
+from gpudev.domain.plans.job import describe_end, is_finished, note_outcome, plan_finish
+from gpudev.domain.plans.start import (
+    becomes_stale_at,
+    drive,
+    find_end_of_wait,
+    is_drive_due,
+    plan_preparing,
+    waits_too_long_at,
+)
+from gpudev.domain.plans.turn import (
     DriveAdmission,
     LookAgain,
     Note,
+    Observation,
+    Plan,
     Record,
     SettleOperations,
     Tell,
 )
-from gpudev.domain.plans.drain import plan_drain
-from gpudev.domain.plans.ending import discarding, ending, farewell, find_reason, plan_failure, removal
-from gpudev.domain.plans.extension import plan_extension
-from gpudev.domain.plans.idle import is_given_up, plan_idleness
-from gpudev.domain.plans.job import describe_end, is_finished, note_outcome, plan_finish
-from gpudev.domain.plans.keep import plan_keep
-from gpudev.domain.plans.notices import plan_telling, plan_warnings
-from gpudev.domain.plans.observation import Observation, Plan
-from gpudev.domain.plans.start import plan_preparing
 from gpudev.domain.reservation import ANSWERS, Event, Reservation, clean, tell
 from gpudev.domain.server import ObservedServer, ServerPhase
 from gpudev.texts.fact import Fact, fact, join, reason_fact
@@ -118,16 +130,16 @@ def _too_late(asked: Operation) -> OperationOutcome:
 def _plan_waiting(seen: Observation) -> Plan:
     """A server of a request that waits is left over from a placement that did not hold."""
     reservation, now, policy = seen.reservation, seen.now, seen.policy
-    why = waiting.find_end_of_wait(reservation, now, policy)
+    why = find_end_of_wait(reservation, now, policy)
     if why is Reason.QUEUED_TOO_LONG or (why is not None and seen.cluster_answers):
         return (ending(reservation, Status.CANCELLED, why, now), *removal(seen.server))
     next_look = min(
-        waiting.waits_too_long_at(reservation, policy),
-        max(waiting.becomes_stale_at(reservation, policy), now + policy.drive_every),
+        waits_too_long_at(reservation, policy),
+        max(becomes_stale_at(reservation, policy), now + policy.drive_every),
     )
     # Nobody can admit without a cluster: then it is no wonder that the queue stands still.
-    if seen.cluster_answers and waiting.is_drive_due(reservation, now, policy):
-        note = Note(waiting.drive(reservation, now, policy))
+    if seen.cluster_answers and is_drive_due(reservation, now, policy):
+        note = Note(drive(reservation, now, policy))
         return (*removal(seen.server), note, DriveAdmission(reservation.spec.gpu_type), LookAgain(next_look))
     return (*removal(seen.server), LookAgain(next_look))
 

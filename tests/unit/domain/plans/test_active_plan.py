@@ -6,7 +6,7 @@ import pytest
 
 from gpudev.domain.disk import DiskId
 from gpudev.domain.idle import IdlePolicy
-from gpudev.domain.plans.actions import (
+from gpudev.domain.plans.turn import (
     DeleteServer,
     LookAgain,
     Note,

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from gpudev.domain.capacity import Held
 from gpudev.domain.names import NodeName, ReservationId
-from gpudev.domain.plans.actions import AdmissionAction, Record, SetQueuePlaces
 from gpudev.domain.plans.admission import Observation, plan_admission, predict_availability
+from gpudev.domain.plans.turn import AdmissionAction, Record, SetQueuePlaces
 from gpudev.domain.queue import QueuePlace
 from gpudev.domain.reservation import Reservation, is_legal
 from gpudev.texts.fact import reason_fact

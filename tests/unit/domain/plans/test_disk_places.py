@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from gpudev.domain.plans.actions import Record, SetQueuePlaces
 from gpudev.domain.plans.admission import Observation, plan_admission
-from gpudev.domain.plans.disk_actions import CreateSnapshot, RecordDisk
+from gpudev.domain.plans.disk_turn import CreateSnapshot, RecordDisk
 from gpudev.domain.plans.disks import plan_disk
+from gpudev.domain.plans.turn import Record, SetQueuePlaces
 from gpudev.domain.volume import Holdings
 from gpudev.texts.vocabulary import DiskState, Reason, Status
 from tests.support.disk_values import make_disk, make_snapshot, make_volume

@@ -10,20 +10,21 @@ import pytest
 from hypothesis import assume, given, settings
 
 from gpudev.domain.disk import DiskId, SnapshotId, is_legal
-from gpudev.domain.plans.actions import LookAgain
-from gpudev.domain.plans.disk_actions import (
+from gpudev.domain.plans.disk_turn import (
     CreateSnapshot,
     CreateVolume,
     DeleteSnapshot,
     DeleteVolume,
     DiskAction,
+    DiskObservation,
     GrowVolume,
     KeepListing,
     RecordDisk,
     SetTags,
+    snapshot_token,
 )
-from gpudev.domain.plans.disk_observation import DiskObservation, snapshot_token
 from gpudev.domain.plans.disks import plan_disk
+from gpudev.domain.plans.turn import LookAgain
 from gpudev.domain.volume import Holdings, SnapshotPhase, VolumePhase, tags_of
 from gpudev.texts.sentences import say
 from gpudev.texts.vocabulary import DiskEventKind, DiskOperationKind, DiskState, Status

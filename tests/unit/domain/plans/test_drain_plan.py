@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from gpudev.domain.drain import Drain, take_out
 from gpudev.domain.names import NodeName
-from gpudev.domain.plans.actions import LookAgain, Note, Record, SetQueuePlaces, Tell
 from gpudev.domain.plans.admission import Observation, plan_admission, predict_availability
+from gpudev.domain.plans.turn import LookAgain, Note, Record, SetQueuePlaces, Tell
 from gpudev.domain.queue import QueuePlace
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import ServerPhase

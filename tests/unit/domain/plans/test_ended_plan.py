@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from gpudev.domain.errors import IllegalMove
-from gpudev.domain.plans.actions import (
+from gpudev.domain.plans.reservation import end_with_defect
+from gpudev.domain.plans.turn import (
     DeleteServer,
     LookAgain,
     SettleOperations,
 )
-from gpudev.domain.plans.reservation import end_with_defect
 from gpudev.domain.server import ServerPhase
 from gpudev.texts.vocabulary import LIVE, TERMINAL, OperationStatus, Reason, Status
 from tests.support.domain_values import (

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from gpudev.domain.plans.actions import (
+from gpudev.domain.plans.turn import (
     LookAgain,
     SettleOperations,
     Tell,

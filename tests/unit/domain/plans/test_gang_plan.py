@@ -8,12 +8,12 @@ from itertools import product
 import pytest
 
 from gpudev.domain.names import NodeName
-from gpudev.domain.plans.actions import (
+from gpudev.domain.plans.reservation import plan_reservation
+from gpudev.domain.plans.turn import (
     CreateServer,
     DeleteServer,
+    Observation,
 )
-from gpudev.domain.plans.observation import Observation
-from gpudev.domain.plans.reservation import plan_reservation
 from gpudev.domain.server import Member, ServerPhase
 from gpudev.texts.vocabulary import WAITING, EventKind, Reason, Status
 from tests.support.domain_values import (

@@ -6,9 +6,8 @@ import pytest
 
 from gpudev.domain.job import Job
 from gpudev.domain.operations import Operation
-from gpudev.domain.plans.actions import DeleteServer, KeepJobOutput, Record
-from gpudev.domain.plans.observation import Observation
 from gpudev.domain.plans.reservation import plan_reservation
+from gpudev.domain.plans.turn import DeleteServer, KeepJobOutput, Observation, Record
 from gpudev.domain.server import ServerPhase
 from gpudev.texts.vocabulary import EventKind, Outcome, Reason, Status
 from tests.support.domain_values import make_cancel, make_reservation

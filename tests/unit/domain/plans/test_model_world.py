@@ -23,7 +23,7 @@ from hypothesis.stateful import (
 from typing_extensions import override
 
 from gpudev.domain.names import NodeName, ReservationId
-from gpudev.domain.plans.actions import ReservationAction
+from gpudev.domain.plans.turn import ReservationAction
 from gpudev.domain.policy import Shares, SharingPolicy
 from gpudev.domain.quota import Quota, QuotaRule, Quotas
 from gpudev.domain.reservation import Reservation

@@ -9,14 +9,14 @@ from dataclasses import replace
 
 import pytest
 
-from gpudev.domain.plans.actions import (
+from gpudev.domain.plans.reservation import plan_reservation
+from gpudev.domain.plans.turn import (
     CreateServer,
     LookAgain,
+    Observation,
     Record,
     SettleOperations,
 )
-from gpudev.domain.plans.observation import Observation
-from gpudev.domain.plans.reservation import plan_reservation
 from gpudev.domain.reservation import clean, is_legal, tell
 from gpudev.domain.server import ServerPhase
 from gpudev.texts.vocabulary import EventKind, Status

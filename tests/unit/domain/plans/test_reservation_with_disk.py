@@ -7,7 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from gpudev.domain.plans.actions import (
+from gpudev.domain.plans.reservation import plan_reservation
+from gpudev.domain.plans.turn import (
     CreateServer,
     DeleteServer,
     ListHome,
@@ -15,7 +16,6 @@ from gpudev.domain.plans.actions import (
     Note,
     Record,
 )
-from gpudev.domain.plans.reservation import plan_reservation
 from gpudev.domain.server import ServerPhase
 from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import DiskState, Reason, Status

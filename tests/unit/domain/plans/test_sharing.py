@@ -10,8 +10,8 @@ import pytest
 
 from gpudev.domain.capacity import Node
 from gpudev.domain.names import NodeName, ReservationId, UserId
-from gpudev.domain.plans.actions import AdmissionAction, Record, SetQueuePlaces
 from gpudev.domain.plans.admission import Observation, plan_admission, predict_availability, situation_of
+from gpudev.domain.plans.turn import AdmissionAction, Record, SetQueuePlaces
 from gpudev.domain.policy import FairShare, Maintenance, Shares, SharingPolicy
 from gpudev.domain.preview import Foresight, Wish
 from gpudev.domain.queue import QueuePlace

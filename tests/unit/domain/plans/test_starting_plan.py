@@ -6,7 +6,7 @@ import pytest
 
 from gpudev.domain.expiry import start_is_given_up_at
 from gpudev.domain.names import NodeName
-from gpudev.domain.plans.actions import (
+from gpudev.domain.plans.turn import (
     CreateServer,
     DeleteServer,
     DriveAdmission,

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from gpudev.domain.plans.actions import (
+from gpudev.domain.plans.reservation import plan_reservation
+from gpudev.domain.plans.turn import (
     DeleteServer,
     DiscardPortSlot,
     Record,
 )
-from gpudev.domain.plans.reservation import plan_reservation
 from gpudev.domain.reservation import ANSWERS
 from gpudev.domain.server import Cause, ServerPhase
 from gpudev.texts.vocabulary import EventKind, Reason, Status

@@ -5,14 +5,15 @@ from __future__ import annotations
 from datetime import datetime
 
 from gpudev.domain.operations import OperationOutcome
-from gpudev.domain.plans.actions import (
+from gpudev.domain.plans.job import keep_output
+from gpudev.domain.plans.turn import (
     DeleteServer,
     DiscardPortSlot,
     ListHome,
+    Observation,
+    Plan,
     Record,
 )
-from gpudev.domain.plans.job import keep_output
-from gpudev.domain.plans.observation import Observation, Plan
 from gpudev.domain.reservation import Event, Reservation, end
 from gpudev.domain.server import Cause, ObservedServer, ServerPhase
 from gpudev.texts.fact import Fact, join, reason_fact

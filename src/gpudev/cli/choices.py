@@ -1,12 +1,16 @@
-"""Which GPUs a `gpu-dev reserve` means: what was typed, and defaults for the rest. Nobody is asked."""
+"""Which GPUs a command asks for: what was typed, and defaults for the rest. Nobody is asked.
+
+The values become fields of `SubmitRequest`, which is what is sent.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from gpudev.cli.request_options import Size
 from gpudev.client.errors import NoCapacity, Usage
 from gpudev.wire.cluster import TypeAvailability
+from gpudev.wire.jobs import SubmitRequest
 
 DEFAULT_HOURS = 4.0
 SIZES = (1, 2, 4, 8, 16)
@@ -15,28 +19,19 @@ SIZES = (1, 2, 4, 8, 16)
 Offers = Mapping[str, TypeAvailability]
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    gpu_type: str
-    gpus: int
-    hours: float
-    simulated: bool
-    disk: str | None = None
-    """None leaves it to the server: the default disk, or, while another reservation has that, none."""
-    is_answered: bool = False
-    """A person was asked for some of it, and is shown the plan before anything is done."""
-
-
-def choose(gpu_type: str | None, gpus: int | None, hours: float | None, offers: Offers) -> Choice:
+def choose(size: Size, offers: Offers) -> SubmitRequest:
     """Without a person to ask: the only type on offer stands for a type that was not given."""
-    chosen = gpu_type or get_only_type(offers)
-    offer = offers.get(chosen.lower())
-    return Choice(
+    chosen = size.gpu_type or get_only_type(offers)
+    return SubmitRequest(
         gpu_type=chosen,
-        gpus=default_gpus(offer) if gpus is None else gpus,
-        hours=DEFAULT_HOURS if hours is None else hours,
-        simulated=offer is not None and offer.simulated,
+        gpu_count=default_gpus(offers.get(chosen.lower())) if size.gpus is None else size.gpus,
+        duration_hours=DEFAULT_HOURS if size.hours is None else size.hours,
     )
+
+
+def is_simulated(request: SubmitRequest, offers: Offers) -> bool:
+    offer = offers.get(request.gpu_type.lower())
+    return offer is not None and offer.simulated
 
 
 def default_gpus(offer: TypeAvailability | None) -> int:

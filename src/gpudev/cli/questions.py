@@ -4,26 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpudev.cli.choices import DEFAULT_HOURS, Choice, Offers, choose, get_only_type, list_sizes
+from gpudev.cli.choices import DEFAULT_HOURS, Offers, choose, get_only_type, list_sizes
 from gpudev.cli.output import say
 from gpudev.cli.render.offers import list_disk_rows, list_size_rows, list_type_rows
+from gpudev.cli.request_options import NO_DISK, Size
 from gpudev.cli.terminal.asking import ask_hours, ask_one, ask_text
 from gpudev.wire.cluster import TypeAvailability
 from gpudev.wire.disks import DiskInfo
+from gpudev.wire.jobs import SubmitRequest
 
 DEFAULT_DISK = "default"
-NO_DISK = "none"
 
 
-def ask_choice(gpu_type: str | None, gpus: int | None, hours: float | None, offers: Offers) -> Choice:
+def ask_request(size: Size, offers: Offers) -> SubmitRequest:
     """Ask for what was not typed. What has only one answer is not asked."""
+    gpu_type, gpus, hours = size
     chosen = gpu_type or _ask_type(offers)
     offer = offers.get(chosen.lower())
     if gpus is None and offer is not None:
         gpus = _ask_size(offer)
     if hours is None:
         hours = ask_hours("For how many hours (or 2h30m, 90m)", f"{DEFAULT_HOURS:g}")
-    return choose(chosen, gpus, hours, offers)
+    return choose(Size(chosen, gpus, hours), offers)
 
 
 def ask_disk(disks: Sequence[DiskInfo]) -> str | None:

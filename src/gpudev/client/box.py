@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Self, Unpack
 
 from gpudev.client import remote, ssh
-from gpudev.client.asking import Options, build_request
 from gpudev.client.errors import CommandFailed, Usage
 from gpudev.client.programs import Finished
 from gpudev.client.remote import Remote
 from gpudev.client.session import Client, connect
 from gpudev.client.ssh_keys import list_identity_files
+from gpudev.client.submit_request import Options, build_request, complete_request
 from gpudev.texts.vocabulary import TERMINAL, Status
 from gpudev.wire.jobs import JobDetail, JobEvent
 
@@ -145,7 +145,7 @@ def reserve(
     """
     with ExitStack() as undo:
         used = client or undo.enter_context(connect())
-        request = build_request(used.surroundings, gpu_type, gpus, hours, options)
+        request = complete_request(build_request(gpu_type, gpus, hours, options), used.surroundings)
         reservation_id = used.reserve(request).reservation_id
         undo.callback(release, used, reservation_id)
         box = Box(used, used.wait_until(reservation_id, {Status.ACTIVE}, timeout=timeout, tell=tell))

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from gpudev.cli.choices import choose
+from gpudev.cli.request_options import Size
 from gpudev.client import codec
 from gpudev.client.errors import NoCapacity, Usage
 from tests.support.fake_api import FakeApi, Reply
@@ -138,14 +139,14 @@ def test_the_only_type_on_offer_is_meant(gpu_dev: GpuDev, api: FakeApi) -> None:
 
 def test_a_type_without_gpus_is_asked_for_with_none() -> None:
     cpu = replace(H100, gpu_type="cpu-x86", max_per_node=0)
-    assert choose("CPU-x86", None, None, {"cpu-x86": cpu}).gpus == 0
+    assert choose(Size("CPU-x86", None, None), {"cpu-x86": cpu}).gpu_count == 0
 
 
 def test_choices_that_are_not_there() -> None:
     with pytest.raises(NoCapacity):
-        choose(None, None, None, {})
+        choose(Size(None, None, None), {})
     with pytest.raises(Usage):
-        choose(None, None, None, AVAILABILITY.availability)
+        choose(Size(None, None, None), AVAILABILITY.availability)
 
 
 @pytest.mark.parametrize(

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from gpudev.cli.completing import complete_with
-from gpudev.cli.durations import hours_option
 from gpudev.cli.errors import INTERRUPTED
 from gpudev.cli.examples import examples
 from gpudev.cli.moments import moment_option
 from gpudev.cli.output import Output, json_option, pass_output, put, say
+from gpudev.cli.request_options import (
+    NO_DISK,
+    Fields,
+    Size,
+    pairs_option,
+    request_options,
+    take_fields,
+    take_size,
+)
 from gpudev.cli.screen import can_ask, can_draw
 from gpudev.cli.spelling import spell
 
 if TYPE_CHECKING:
-    from gpudev.cli.choices import Choice
     from gpudev.cli.waiting import Wait
     from gpudev.client.config import Surroundings
     from gpudev.client.session import Client
@@ -27,22 +32,9 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What was typed."""
+class Manner:
+    """How the command goes about it; none of it is sent."""
 
-    gpus: int | None
-    gpu_type: str | None
-    hours: float | None
-    length: float | None
-    name: str | None
-    env: dict[str, str]
-    distributed: bool
-    dockerimage: str | None
-    disk: str | None
-    no_persist: bool
-    disk_size: int | None
-    node_label: dict[str, str]
-    at: datetime | None
     dry_run: bool
     yes: bool
     no_wait: bool
@@ -53,23 +45,14 @@ class Wish:
     def may_ask(self) -> bool:
         return not self.yes and not self.no_interactive and can_ask()
 
-    @property
-    def says_nothing(self) -> bool:
-        return self.gpu_type is None and self.gpus is None and self.total_hours is None
 
-    @property
-    def total_hours(self) -> float | None:
-        return self.length if self.hours is None else self.hours
+class Draft(NamedTuple):
+    """A request that is about to be sent, and what its reader is to know of it."""
 
-
-def _parse_pairs(
-    context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
-) -> dict[str, str]:
-    pairs = [value.partition("=") for value in values]
-    for name, separator, _ in pairs:
-        if not separator or not name:
-            raise click.BadParameter(f'"{name}" has no value. Write NAME=VALUE.', context, parameter)
-    return {name: value for name, _, value in pairs}
+    request: SubmitRequest
+    simulated: bool
+    is_answered: bool
+    """A person was asked for some of it, and is shown the plan before anything is done."""
 
 
 @click.command(
@@ -80,34 +63,25 @@ def _parse_pairs(
         "gpu-dev reserve -t t4 --disk work --name train --no-wait",
     ),
 )
-@click.option("-g", "--gpus", type=int, help="How many GPUs.  [default: 1]")
-@click.option(
-    "-t",
-    "--gpu-type",
-    metavar="TYPE",
-    shell_complete=complete_with("types"),
-    help="Which kind; gpu-dev avail lists them.",
-)
-@click.option("-H", "--hours", type=float, help="For how long.  [default: 4]")
-@click.option("--for", "length", metavar="TIME", callback=hours_option, help="The same, as 2h30m or 90m.")
-@click.option("-n", "--name", help="A name of your own for it.")
-@click.option(
-    "--env", metavar="K=V", multiple=True, callback=_parse_pairs, help="Set this there. Repeatable."
-)
-@click.option("-d", "--distributed", is_flag=True, help="The GPUs are those of several whole nodes.")
-@click.option("--dockerimage", metavar="NAME", help="An image of your own, where the cluster can run it.")
-@click.option(
-    "--disk",
-    metavar="NAME|none",
-    shell_complete=complete_with("disks"),
-    help="Your home; made if new.  [default: the disk default]",
+@request_options(
+    hours_help="For how long.  [default: 4]", disk_help="Your home; made if new.  [default: the disk default]"
 )
 @click.option("--no-persist", is_flag=True, help="A home that is not kept, like --disk none.")
-@click.option("--disk-size", type=int, metavar="GB", help="Size of a disk that is made.  [default: 100]")
 @click.option(
-    "-l", "--node-label", metavar="K=V", multiple=True, callback=_parse_pairs, help="Only such nodes."
+    "--disk-size",
+    "disk_size_gb",
+    type=int,
+    metavar="GB",
+    help="Size of a disk that is made.  [default: 100]",
 )
-@click.option("--at", metavar="TIME", callback=moment_option, help='Book: 14:00, "tomorrow 14:00", "in 2h".')
+@pairs_option("-l", "--node-label", "node_labels", help="Only such nodes.")
+@click.option(
+    "--at",
+    "start_at",
+    metavar="TIME",
+    callback=moment_option,
+    help='Book: 14:00, "tomorrow 14:00", "in 2h".',
+)
 @click.option("--dry-run", is_flag=True, help="Only say when it would start, and what would start sooner.")
 @click.option("-y", "--yes", is_flag=True, help="Take the defaults instead of asking.")
 @click.option("--no-wait", is_flag=True, help="Do not wait until it is ready.")
@@ -116,7 +90,7 @@ def _parse_pairs(
 @json_option
 @pass_output
 @click.pass_context
-def command(context: click.Context, output: Output, /, **given: Any) -> None:
+def command(context: click.Context, output: Output, /, *, no_persist: bool, **given: Any) -> None:
     """Ask for GPUs and wait until the dev server answers on SSH.
 
     With nothing said, a person at a terminal is asked for everything, and shown the plan before it is asked
@@ -124,46 +98,58 @@ def command(context: click.Context, output: Output, /, **given: Any) -> None:
     there or to cancel it. Your public SSH keys are let in: those in ~/.ssh and in your agent. If you have
     none, a pair is made in ~/.gpu-dev.
     """
-    wish = Wish(**given)
-    if wish.hours is not None and wish.length is not None:
-        raise click.UsageError("--hours and --for say the same: give one of them.", context)
-    if wish.disk is not None and wish.no_persist:
+    manner = Manner(**{each.name: given.pop(each.name) for each in fields(Manner)})
+    size, wanted = take_size(context, given), take_fields(given)
+    if no_persist and "disk_name" in wanted:
         raise click.UsageError("--disk and --no-persist do not go together: give one of them.", context)
-    _reserve(context, wish, output)
+    if no_persist:
+        wanted["disk_name"] = NO_DISK
+    _reserve(context, size, wanted, manner, output)
 
 
-def _reserve(context: click.Context, wish: Wish, output: Output) -> None:
-    from gpudev.cli.render.data import format_json
-    from gpudev.cli.waiting import Wait
-    from gpudev.client import session, ssh
+def _reserve(context: click.Context, size: Size, wanted: Fields, manner: Manner, output: Output) -> None:
+    from gpudev.client import session
     from gpudev.client.config import read_surroundings
-    from gpudev.client.stage_times import StageTimes
 
     surroundings = read_surroundings()
     with session.connect(surroundings) as client:
-        choice = _choose(wish, client, surroundings)
-        request = _request(wish, choice, surroundings)
-        if wish.dry_run:
-            _preview(client, request, output)
+        draft = _draft(client, size, wanted, manner)
+        if manner.dry_run:
+            _preview(client, draft.request, output)
             return
-        if choice.is_answered and not _confirm(client, choice, request):
+        if draft.is_answered and not _confirm(client, draft):
             say("Nothing was asked for.")
             raise click.Abort
-        answer = client.reserve(request)
-        short = ssh.id8(answer.reservation_id)
-        say(f"Asked for {_describe(choice)}: reservation {short}.")
-        if answer.warning:
-            say(f"Warning: {answer.warning}")
-        if wish.no_wait:
-            job = client.get(answer.reservation_id)
-        else:
-            times = StageTimes(surroundings.stage_times_file, client.target.api_url)
-            wait = Wait(client, answer.reservation_id, choice.gpu_type, times, verbose=wish.verbose)
-            job = _wait(context, wait, surroundings)
-    ready = "" if wish.no_wait else _ready(job, surroundings, client.target.api_url)
+        short, job = _send(context, client, draft, manner)
+    _tell_result(job, short, client, manner, output)
+
+
+def _send(context: click.Context, client: Client, draft: Draft, manner: Manner) -> tuple[str, JobDetail]:
+    """Ask for it, and wait if that is wanted."""
+    from gpudev.cli.render.offers import format_request
+    from gpudev.cli.waiting import Wait
+    from gpudev.client import ssh
+    from gpudev.client.stage_times import StageTimes
+
+    answer = client.reserve(draft.request)
+    short = ssh.id8(answer.reservation_id)
+    say(f"Asked for {format_request(draft.request, simulated=draft.simulated)}: reservation {short}.")
+    if answer.warning:
+        say(f"Warning: {answer.warning}")
+    if manner.no_wait:
+        return short, client.get(answer.reservation_id)
+    times = StageTimes(client.surroundings.stage_times_file, client.target.api_url)
+    wait = Wait(client, answer.reservation_id, draft.request.gpu_type, times, verbose=manner.verbose)
+    return short, _wait(context, wait, client.surroundings)
+
+
+def _tell_result(job: JobDetail, short: str, client: Client, manner: Manner, output: Output) -> None:
+    from gpudev.cli.render.data import format_json
+
+    ready = "" if manner.no_wait else _ready(job, client.surroundings, client.target.api_url)
     if output.as_json:
         put(format_json(job))
-    elif wish.no_wait:
+    elif manner.no_wait:
         _tell_id(short)
     else:
         put(ready)
@@ -186,64 +172,50 @@ def _preview(client: Client, request: SubmitRequest, output: Output) -> None:
     put(format_json(answer) if output.as_json else format_preview(answer, read_now()))
 
 
-def _confirm(client: Client, choice: Choice, request: SubmitRequest) -> bool:
+def _confirm(client: Client, draft: Draft) -> bool:
     """Show the plan to a person who was asked for it, and when it would start."""
     from gpudev.cli.render.offers import format_plan
     from gpudev.cli.render.times import read_now
     from gpudev.cli.terminal.asking import ask_yes
 
-    say(format_plan(choice, client.preview(request), read_now()))
+    preview = client.preview(draft.request)
+    say(format_plan(draft.request, preview, read_now(), simulated=draft.simulated))
     return ask_yes("Reserve it?", default=True)
 
 
-def _choose(wish: Wish, client: Client, surroundings: Surroundings) -> Choice:
+def _draft(client: Client, size: Size, wanted: Fields, manner: Manner) -> Draft:
     """What was typed, and on a terminal the answers to what was not."""
-    from gpudev.cli.choices import choose
+    from gpudev.cli.choices import choose, is_simulated
+    from gpudev.client.submit_request import complete_request
 
     offers = client.availability().availability
-    if wish.may_ask and (wish.says_nothing or (wish.gpu_type is None and len(offers) > 1)):
-        from gpudev.cli.questions import ask_choice
+    says_nothing = size == (None, None, None)
+    is_answered = manner.may_ask and (says_nothing or (size.gpu_type is None and len(offers) > 1))
+    if is_answered:
+        from gpudev.cli.questions import ask_request
 
-        choice = ask_choice(wish.gpu_type, wish.gpus, wish.total_hours, offers)
-        choice = replace(choice, is_answered=True)
+        request = ask_request(size, offers)
     else:
-        choice = choose(wish.gpu_type, wish.gpus, wish.total_hours, offers)
-    if wish.no_persist:
-        return replace(choice, disk="none")
-    if wish.disk is not None or not wish.may_ask:
-        return replace(choice, disk=wish.disk)
-    return replace(choice, disk=_ask_disk(wish, client, choice, surroundings))
+        request = choose(size, offers)
+    request = complete_request(replace(request, **wanted), client.surroundings)
+    if request.disk_name is None and manner.may_ask:
+        request = replace(request, disk_name=_ask_disk(client, request, is_answered=is_answered))
+    return Draft(request, is_simulated(request, offers), is_answered)
 
 
-def _ask_disk(wish: Wish, client: Client, choice: Choice, surroundings: Surroundings) -> str | None:
+def _ask_disk(client: Client, request: SubmitRequest, *, is_answered: bool) -> str | None:
     """Who types everything is asked only if the default disk is taken, which would leave the home empty.
 
     What no disk would make possible is refused before the question.
     """
-    from gpudev.cli.questions import DEFAULT_DISK, NO_DISK, ask_disk
+    from gpudev.cli.questions import DEFAULT_DISK, ask_disk
 
     disks = client.disks.list().disks
     is_taken = any(disk.disk_name == DEFAULT_DISK and disk.in_use for disk in disks)
-    if not choice.is_answered and not is_taken:
+    if not is_answered and not is_taken:
         return None
-    client.preview(_request(wish, replace(choice, disk=NO_DISK), surroundings))
+    client.preview(replace(request, disk_name=NO_DISK))
     return ask_disk(disks)
-
-
-def _request(wish: Wish, choice: Choice, surroundings: Surroundings) -> SubmitRequest:
-    from gpudev.client.asking import Options, build_request
-
-    options = Options(
-        name=wish.name,
-        disk=choice.disk,
-        disk_size_gb=wish.disk_size,
-        env=wish.env,
-        image=wish.dockerimage,
-        distributed=wish.distributed,
-        start_at=wish.at,
-        node_labels=wish.node_label,
-    )
-    return build_request(surroundings, choice.gpu_type, choice.gpus, choice.hours, options)
 
 
 def _wait(context: click.Context, wait: Wait, surroundings: Surroundings) -> JobDetail:
@@ -280,14 +252,6 @@ def _goes_on(wait: Wait) -> bool:
         wait.cancel()
         say(f"Reservation {short} is being cancelled.")
     return answer == 2  # noqa: PLR2004 - the last of the options
-
-
-def _describe(choice: Choice) -> str:
-    from gpudev.cli.render.reservations import format_gpus
-    from gpudev.cli.render.times import format_hours
-
-    gpus = format_gpus(choice.gpu_type, choice.gpus, simulated=choice.simulated)
-    return f"{gpus} for {format_hours(choice.hours)}"
 
 
 def _ready(job: JobDetail, surroundings: Surroundings, api_url: str) -> str:

@@ -3,67 +3,33 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from gpudev.cli.durations import hours_option, seconds_option
+from gpudev.cli.durations import seconds_option
 from gpudev.cli.output import say
+from gpudev.cli.request_options import Fields, Size, request_options, take_fields, take_size
 
 if TYPE_CHECKING:
+    from gpudev.cli.job_run import Order
     from gpudev.client.config import Surroundings
-    from gpudev.client.manifest import Manifest, Wanted
+    from gpudev.client.manifest import Manifest
 
 UNASKED_BYTES = 1_000_000_000
 """So much is sent without a question where nobody can be asked."""
 SHORTEST_GRACE, LONGEST_GRACE = 1.0, 25 * 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What was typed."""
+class Sending(NamedTuple):
+    """Whether the folder is sent; none of it concerns the request."""
 
-    gpus: int | None
-    gpu_type: str | None
-    hours: float | None
-    length: float | None
-    name: str | None
-    env: dict[str, str]
-    distributed: bool
-    dockerimage: str | None
-    disk: str | None
-    folder: Path
-    results: Path | None
-    include: tuple[str, ...]
-    exclude: tuple[str, ...]
     allow_home: bool
     dry_run: bool
     yes: bool
-    grace: float
-    keep_alive: bool
-    words: tuple[str, ...]
-
-    @property
-    def command(self) -> str:
-        """One word is for the shell there as it stands; several arrive as they were typed."""
-        return self.words[0] if len(self.words) == 1 else shlex.join(self.words)
-
-    @property
-    def wanted(self) -> Wanted:
-        from gpudev.client.manifest import Wanted
-
-        return Wanted(self.include, self.exclude)
-
-
-def _parse_env(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
-    pairs = [value.partition("=") for value in values]
-    for name, separator, _ in pairs:
-        if not separator or not name:
-            raise click.BadParameter(f'"{name}" has no value. Write NAME=VALUE.', context, parameter)
-    return {name: value for name, _, value in pairs}
 
 
 def _parse_grace(context: click.Context, parameter: click.Parameter, value: str) -> float:
@@ -75,15 +41,10 @@ def _parse_grace(context: click.Context, parameter: click.Parameter, value: str)
 
 @click.command("submit", context_settings={"allow_interspersed_args": False})
 @click.argument("words", metavar="COMMAND...", nargs=-1, required=True, type=click.UNPROCESSED)
-@click.option("-g", "--gpus", type=int, help="How many GPUs.  [default: 1]")
-@click.option("-t", "--gpu-type", metavar="TYPE", help="Which kind; gpu-dev avail lists them.")
-@click.option("-H", "--hours", type=float, help="For how long at most.  [default: 4]")
-@click.option("--for", "length", metavar="TIME", callback=hours_option, help="The same, as 2h30m or 90m.")
-@click.option("-n", "--name", help="A name of your own for it.")
-@click.option("--env", metavar="K=V", multiple=True, callback=_parse_env, help="Set this there. Repeatable.")
-@click.option("-d", "--distributed", is_flag=True, help="The GPUs are those of several whole nodes.")
-@click.option("--dockerimage", metavar="NAME", help="An image of your own, where the cluster can run it.")
-@click.option("--disk", metavar="NAME|none", help="Your home there.  [default: the disk default]")
+@request_options(
+    hours_help="For how long at most.  [default: 4]",
+    disk_help="Your home there.  [default: the disk default]",
+)
 @click.option(
     "-C",
     "--folder",
@@ -128,37 +89,53 @@ def command(context: click.Context, /, **given: Any) -> None:
     Ctrl-C asks whether to stop the command and fetch its results, to leave it running, or to continue. Before
     the reservation ends, the command gets SIGTERM, and its results are fetched.
     """
-    wish = Wish(**given)
-    if wish.hours is not None and wish.length is not None:
-        raise click.UsageError("--hours and --for say the same: give one of them.", context)
-    context.exit(_submit(wish))
+    sending = Sending(*(given.pop(name) for name in Sending._fields))
+    order = _take_order(given)
+    size = take_size(context, given)
+    context.exit(_submit(size, take_fields(given), order, sending))
 
 
-def _submit(wish: Wish) -> int:
+def _take_order(given: dict[str, Any]) -> Order:
+    """What is to be run, taken out of what was typed."""
+    from gpudev.cli.job_run import Order
+    from gpudev.client.manifest import Wanted
+
+    words, folder = given.pop("words"), given.pop("folder")
+    return Order(
+        # One word is for the shell there as it stands; several arrive as they were typed.
+        command=words[0] if len(words) == 1 else shlex.join(words),
+        folder=folder,
+        results=given.pop("results") or folder,
+        wanted=Wanted(given.pop("include"), given.pop("exclude")),
+        grace=timedelta(seconds=given.pop("grace")),
+        keep_alive=given.pop("keep_alive"),
+    )
+
+
+def _submit(size: Size, fields: Fields, order: Order, sending: Sending) -> int:
     from gpudev.cli.render.manifest import format_manifest
     from gpudev.client.config import read_surroundings
     from gpudev.client.manifest import check_not_home, make_manifest
 
     surroundings = read_surroundings()
-    if not wish.allow_home:
-        check_not_home(wish.folder, surroundings.home)
-    manifest = make_manifest(wish.folder, wish.wanted)
-    say(format_manifest(manifest, whole=wish.dry_run))
-    if wish.dry_run:
+    if not sending.allow_home:
+        check_not_home(order.folder, surroundings.home)
+    manifest = make_manifest(order.folder, order.wanted)
+    say(format_manifest(manifest, whole=sending.dry_run))
+    if sending.dry_run:
         return 0
-    _confirm(wish, manifest)
-    return _run(wish, surroundings)
+    if not sending.yes:
+        _confirm(manifest)
+    return _run(size, fields, order, surroundings)
 
 
-def _confirm(wish: Wish, manifest: Manifest) -> None:
+def _confirm(manifest: Manifest) -> None:
     """A person is asked; where there is none, only what is not much is sent unasked."""
     from gpudev.cli.render.manifest import format_size
     from gpudev.cli.screen import can_ask
     from gpudev.cli.terminal.asking import ask_yes
     from gpudev.client.errors import Usage
 
-    if wish.yes:
-        return
     if can_ask():
         if not ask_yes("Send this and run the command?", default=True):
             raise click.Abort
@@ -171,28 +148,15 @@ def _confirm(wish: Wish, manifest: Manifest) -> None:
         )
 
 
-def _run(wish: Wish, surroundings: Surroundings) -> int:
-    from gpudev.cli.choices import choose
-    from gpudev.cli.job_run import JobRun, Order
-    from gpudev.cli.render.reservations import format_gpus
-    from gpudev.cli.render.times import format_hours
+def _run(size: Size, fields: Fields, order: Order, surroundings: Surroundings) -> int:
+    from gpudev.cli.choices import choose, is_simulated
+    from gpudev.cli.job_run import JobRun
+    from gpudev.cli.render.offers import format_request
     from gpudev.client import session
-    from gpudev.client.asking import Options, build_request
+    from gpudev.client.submit_request import complete_request
 
     with session.connect(surroundings) as client:
-        hours = wish.length if wish.hours is None else wish.hours
-        choice = choose(wish.gpu_type, wish.gpus, hours, client.availability().availability)
-        options = Options(
-            name=wish.name, disk=wish.disk, env=wish.env, image=wish.dockerimage, distributed=wish.distributed
-        )
-        request = build_request(surroundings, choice.gpu_type, choice.gpus, choice.hours, options)
-        gpus = format_gpus(choice.gpu_type, choice.gpus, simulated=choice.simulated)
-        order = Order(
-            command=wish.command,
-            folder=wish.folder,
-            results=wish.results or wish.folder,
-            wanted=wish.wanted,
-            grace=timedelta(seconds=wish.grace),
-            keep_alive=wish.keep_alive,
-        )
-        return JobRun(client, order).run(request, f"{gpus} for {format_hours(choice.hours)}")
+        offers = client.availability().availability
+        request = complete_request(replace(choose(size, offers), **fields), surroundings)
+        words = format_request(request, simulated=is_simulated(request, offers))
+        return JobRun(client, order).run(request, words)

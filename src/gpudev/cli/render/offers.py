@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
-from gpudev.cli.choices import Choice, starts_now
+from gpudev.cli.choices import starts_now
 from gpudev.cli.render.forecasts import format_preview
 from gpudev.cli.render.reservations import format_gpus
 from gpudev.cli.render.table import format_fields, format_table
 from gpudev.cli.render.times import Now, format_hours, format_span
 from gpudev.wire.cluster import TypeAvailability
 from gpudev.wire.disks import DiskInfo
+from gpudev.wire.jobs import SubmitRequest
 from gpudev.wire.queue import PreviewResponse
 
 
@@ -55,11 +56,18 @@ def format_start(offer: TypeAvailability, gpus: int) -> str:
     return "when there is room"
 
 
-def format_plan(choice: Choice, preview: PreviewResponse, now: Now) -> str:
+def format_request(request: SubmitRequest, *, simulated: bool) -> str:
+    """`2 x h100 for 4 h`."""
+    gpus = format_gpus(request.gpu_type, request.gpu_count, simulated=simulated)
+    return f"{gpus} for {format_hours(request.duration_hours)}"
+
+
+def format_plan(request: SubmitRequest, preview: PreviewResponse, now: Now, *, simulated: bool) -> str:
     """What is about to be asked for, when it would start, and what would start sooner."""
+    homes = {None: "the disk default", "none": "not kept"}
     fields = [
-        ("GPUs", format_gpus(choice.gpu_type, choice.gpus, simulated=choice.simulated)),
-        ("For", format_hours(choice.hours)),
-        ("Home", {None: "the disk default", "none": "not kept"}.get(choice.disk, f"the disk {choice.disk}")),
+        ("GPUs", format_gpus(request.gpu_type, request.gpu_count, simulated=simulated)),
+        ("For", format_hours(request.duration_hours)),
+        ("Home", homes.get(request.disk_name, f"the disk {request.disk_name}")),
     ]
     return f"{format_fields(fields)}\n{format_preview(preview, now)}"

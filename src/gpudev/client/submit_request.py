@@ -1,8 +1,9 @@
-"""What a script or a command asks for, as the request that is sent."""
+"""The request for GPUs as it is sent from this machine."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import TypedDict
 
@@ -13,7 +14,7 @@ from gpudev.wire.jobs import SubmitRequest
 
 
 class Options(TypedDict, total=False):
-    """What may be left out of a request."""
+    """The keyword arguments of `gpudev.reserve` that may be left out."""
 
     name: str | None
     """A name of one's own: lower-case letters, digits and dashes."""
@@ -33,10 +34,8 @@ class Options(TypedDict, total=False):
     """Only on nodes with these labels, from the operator's list."""
 
 
-def build_request(
-    surroundings: Surroundings, gpu_type: str, gpus: int, hours: float, options: Options
-) -> SubmitRequest:
-    """With every public key of the person at this machine; one is made if there is none."""
+def build_request(gpu_type: str, gpus: int, hours: float, options: Options) -> SubmitRequest:
+    """What a script asks for."""
     return SubmitRequest(
         gpu_type=gpu_type,
         gpu_count=gpus,
@@ -49,6 +48,10 @@ def build_request(
         start_at=options.get("start_at"),
         node_labels=dict(options.get("node_labels", {})) or None,
         env_vars=dict(options.get("env", {})),
-        ssh_public_keys=list(collect_public_keys(surroundings)),
-        client_version=__version__,
     )
+
+
+def complete_request(request: SubmitRequest, surroundings: Surroundings) -> SubmitRequest:
+    """With every public key of the person at this machine; one is made if there is none."""
+    keys = list(collect_public_keys(surroundings))
+    return replace(request, ssh_public_keys=keys, client_version=__version__)

@@ -74,6 +74,7 @@ def operation_detail(operation: StoredDiskOperation, zone: tzinfo) -> DiskOperat
         completed=operation.status is not OperationStatus.REQUESTED,
         error=say_if(operation.error, zone),
         delete_date=operation.delete_date,
+        disk_version=operation.disk_version,
     )
 
 

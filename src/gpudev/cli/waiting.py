@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from gpudev.cli.progress import Progress
 from gpudev.cli.render.picture import Picture
-from gpudev.cli.render.progress import format_event, format_waiting, list_waiting
+from gpudev.cli.render.progress import format_event, format_waiting, list_waiting, say_why
 from gpudev.cli.render.times import read_now
 from gpudev.cli.stages import QUEUE, Stages, advance
 from gpudev.client.errors import NotActive, Unreachable
@@ -33,8 +31,10 @@ class Wait:
         self._verbose = verbose
         self._stages = Stages(gpu_type.lower())
         self._last_number = 0
-        self._place: JobDetail | None = None
-        """Where it stands in the queue, as it was told last."""
+        self._place: JobDetail | JobEvent | None = None
+        """What told last where it stands in the queue."""
+        self._why = ""
+        """Why it waits there."""
 
     def until_active(self, progress: Progress) -> JobDetail:
         """Tell what happens, and in the queue the place there, which the server tells when it changes."""
@@ -60,32 +60,35 @@ class Wait:
 
     def _take(self, event: JobEvent, progress: Progress) -> None:
         if event.kind == QUEUE_MOVE:
-            self._place = self._place and _move(self._place, event)
+            self._place, self._why = event, event.message
             return
         self._last_number = event.number
-        self._place = None
+        self._place = event if _tells_place(event) else None
+        self._why = say_why(event, read_now()) if self._place else ""
         self._stages = advance(self._stages, event)
         if self._verbose or event.kind not in UNTOLD:
             progress.tell(format_event(event, read_now(), verbose=self._verbose))
 
     def _picture(self) -> Picture:
         stages = self._stages
-        if stages.current == QUEUE:
-            job = self._place = self._place or self._client.get(self.reservation_id)
-            if job.status == Status.QUEUED:
-                now = read_now()
-                return Picture(stages.title, list_waiting(job, now), plain=format_waiting(job, now))
+        if stages.current == QUEUE and (place := self._find_place()).status == Status.QUEUED:
+            now, why = read_now(), self._why
+            return Picture(stages.title, list_waiting(place, why, now), plain=format_waiting(place, why, now))
         return Picture(stages.title, usual_seconds=self._times.find_usual(stages.current))
 
+    def _find_place(self) -> JobDetail | JobEvent:
+        """The server is asked only where the events have not said it."""
+        if self._place is None:
+            job = self._place = self._client.get(self.reservation_id)
+            self._why = job.current_detailed_status or ""
+        return self._place
 
-def _move(job: JobDetail, event: JobEvent) -> JobDetail:
-    return replace(
-        job,
-        queue_position=event.queue_position,
-        estimated_start_at=event.estimated_start_at,
-        likely_start=event.likely_start,
-        current_detailed_status=event.message or None,
-    )
+
+def _tells_place(event: JobEvent) -> bool:
+    """Whether the event says where the reservation stands now, or that it waits no longer."""
+    if event.kind != EventKind.QUEUED:
+        return False
+    return event.queue_position is not None or event.status != Status.QUEUED
 
 
 def _check_not_ended(event: JobEvent) -> None:

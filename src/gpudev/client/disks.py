@@ -91,23 +91,24 @@ class Disks:
         timeout: float | None = None,
         tell: Callable[[DiskInfo], None] | None = None,
     ) -> DiskInfo:
-        """Wait until a requested action is over; `tell` hears how the disk stands meanwhile."""
+        """Wait until a requested action is over; `tell` hears how the disk stands meanwhile.
+
+        The disk is read when it has changed. Older servers do not say whether it has.
+        """
         deadline = None if timeout is None else time.monotonic() + timeout
         length = _FIRST_PAUSE
-        while True:
-            operation = self.get_operation(asked.disk_name, asked.operation_id)
-            disk = self.get(operation.disk_name)
-            if operation.completed:
-                break
-            if tell is not None:
-                tell(disk)
+        told: int | None = None
+        while not (operation := self.get_operation(asked.disk_name, asked.operation_id)).completed:
+            if tell is not None and (operation.disk_version is None or operation.disk_version != told):
+                tell(self.get(operation.disk_name))
+                told = operation.disk_version
             if deadline is not None and time.monotonic() >= deadline:
-                raise TimedOut(f'Disk "{disk.disk_name}" is not there yet.')
+                raise TimedOut(f'Disk "{operation.disk_name}" is not there yet.')
             pause(length)
             length = min(_LONGEST_PAUSE, length * 1.5)
         if operation.status == OperationStatus.FAILED:
-            raise ClientError(operation.error or f'The {operation.action} of "{disk.disk_name}" failed.')
-        return disk
+            raise ClientError(operation.error or f'The {operation.action} of "{operation.disk_name}" failed.')
+        return self.get(operation.disk_name)
 
 
 def _path(name: str) -> str:

@@ -62,6 +62,7 @@ class StoredDiskOperation:
     finished_at: datetime | None
     is_deleted: bool
     delete_date: datetime | None
+    disk_version: int
 
 
 class Disks(Protocol):

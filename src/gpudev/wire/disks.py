@@ -179,3 +179,5 @@ class DiskOperationDetail:
     """Why it failed, or what keeps it from going on."""
     delete_date: datetime | None = None
     """When a deleted disk is gone for good."""
+    disk_version: int | None = None
+    """Grows with every change of the disk: while it is the same, there is nothing new to read of the disk."""

@@ -95,14 +95,15 @@ def test_status() -> None:
 
 
 def test_progress() -> None:
-    event = an_event(2, "queued", "queued", "Not enough GPUs of this type are free on any one node.")
+    why = QUEUED.current_detailed_status or ""
+    event = an_event(2, "queued", "queued", why)
     soon = replace(QUEUED, estimated_start_at=NOW + timedelta(seconds=10))
     lines = [
         format_event(event, CLOCK, verbose=False),
         format_event(event, CLOCK, verbose=True),
-        format_waiting(QUEUED, CLOCK),
-        format_waiting(soon, CLOCK),
-        format_waiting(replace(QUEUED, estimated_start_at=None), CLOCK),
+        format_waiting(QUEUED, why, CLOCK),
+        format_waiting(soon, why, CLOCK),
+        format_waiting(replace(QUEUED, estimated_start_at=None), why, CLOCK),
     ]
     check_golden("cli/progress.txt", "\n".join(lines))
 

@@ -78,6 +78,26 @@ def test_an_action_is_asked_for_and_waited_for(
     assert (json.loads(request.body) if request.body else None) == body
 
 
+def test_the_disk_is_read_again_only_when_it_has_changed(api: FakeApi, gpu_dev: GpuDev) -> None:
+    details = [
+        {
+            **OPERATION,
+            "action": "grow",
+            "status": status,
+            "completed": status == "done",
+            "disk_version": version,
+        }
+        for status, version in [*[("requested", 4)] * 5, *[("requested", 5)] * 2, ("done", 6)]
+    ]
+    api.on("GET", "/v1/disks/work/operations/op-1", *(Reply(body=detail) for detail in details))
+    api.on("GET", "/v1/disks/work", Reply(body={**DISK, "state": "attaching"}), Reply(body=DISK))
+    api.on("POST", "/v1/disks/work/grow", Reply(body={**ASKED, "action": "grow"}))
+    seen = gpu_dev("disk", "grow", "work", "200")
+    assert (seen.code, len(api.seen("GET", "/v1/disks/work/operations/op-1"))) == (0, 8)
+    assert len(api.seen("GET", "/v1/disks/work")) == 3, "at versions 4 and 5, and at the end"
+    assert 'Disk "work": being attached\nDisk "work": free\n' in seen.err
+
+
 def test_what_failed_is_told(api: FakeApi, gpu_dev: GpuDev) -> None:
     plan(api, "create", "failed", error="No room.")
     api.on("POST", "/v1/disks", Reply(body={**ASKED, "action": "create"}))

@@ -16,6 +16,8 @@ from gpudev.cli.choices import choose
 from gpudev.cli.request_options import Size
 from gpudev.client import codec
 from gpudev.client.errors import NoCapacity, Usage
+from gpudev.texts.fact import parse_fact
+from gpudev.texts.sentences import say
 from tests.support.fake_api import FakeApi, Reply
 from tests.support.wire_values import ACTIVE, AVAILABILITY, H100, JOB_ID, QUEUED, an_event, as_sse
 from tests.unit.cli.conftest import GpuDev, plan_reservation
@@ -105,6 +107,21 @@ def test_the_queue_is_told_with_position_start_and_reason(gpu_dev: GpuDev, api: 
     assert QUEUED.current_detailed_status is not None
     assert QUEUED.current_detailed_status in err
     assert "The next is yours." in err
+
+
+def test_the_place_in_the_queue_is_taken_from_the_events(gpu_dev: GpuDev, api: FakeApi) -> None:
+    plan_reservation(api, "active")
+    why = {"key": "reason_waiting_for_capacity", "data": {}}
+    told = {"key": "reservation_queued", "data": {"position": 2, "why": why}}
+    place = {"queue_position": 2, "estimated_start_at": QUEUED.estimated_start_at}
+    queued = an_event(1, "queued", "queued", "Waiting at position 2. No room.", **place, **told)
+    moved = an_event(1, "position", "queued", "The next is yours.", queue_position=1)
+    api.on("GET", EVENTS, Reply(stream=as_sse(queued, moved, an_event(2, "active", "active"))))
+    err = gpu_dev(*RESERVE).err
+    assert "In the queue: position 2, starts by " in err
+    assert say(parse_fact(why)) in err
+    assert "In the queue: position 1, start not known yet. The next is yours." in err
+    assert len(api.seen("GET", f"/v1/jobs/{JOB_ID}")) == 1, "once it is active"
 
 
 def test_a_reservation_that_fails_is_an_error(gpu_dev: GpuDev, api: FakeApi) -> None:

@@ -100,4 +100,5 @@ def operation_from(row: Row) -> StoredDiskOperation:
         finished_at=row["finished_at"],
         is_deleted=row["is_deleted"],
         delete_date=row["delete_date"],
+        disk_version=row["disk_version"],
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC
+
 from gpudev.cli.render.reservations import format_place
 from gpudev.cli.render.times import Now, format_moment
 from gpudev.wire.jobs import JobDetail, JobEvent
@@ -14,27 +16,43 @@ def format_event(event: JobEvent, now: Now, *, verbose: bool) -> str:
     return f"{format_moment(event.at, now)} (+{event.elapsed_seconds:.1f} s) {event.kind}: {event.message}"
 
 
-def format_waiting(job: JobDetail, now: Now) -> str:
+def format_waiting(told: JobDetail | JobEvent, why: str, now: Now) -> str:
     """The place in the queue and the reason. No countdown: the line changes only when the plan does."""
-    place = f"position {job.queue_position}" if job.queue_position else "waiting"
-    start = f"starts by {format_moment(job.estimated_start_at, now)}" if job.estimated_start_at else ""
+    place = f"position {told.queue_position}" if told.queue_position else "waiting"
+    start = f"starts by {format_moment(told.estimated_start_at, now)}" if told.estimated_start_at else ""
     line = f"In the queue: {place}, {start or 'start not known yet'}."
-    return f"{line} {job.current_detailed_status}" if job.current_detailed_status else line
+    return f"{line} {why}" if why else line
 
 
-def list_waiting(job: JobDetail, now: Now) -> tuple[str, ...]:
+def list_waiting(told: JobDetail | JobEvent, why: str, now: Now) -> tuple[str, ...]:
     """The same for a drawing, where the title says already that it waits."""
     remarks = (
-        format_place(job, now).capitalize(),
-        _format_window(job, now),
-        job.current_detailed_status,
+        format_place(told, now).capitalize(),
+        _format_window(told, now),
+        why,
         "Ctrl-C: leave it, or cancel it.",
     )
     return tuple(remark for remark in remarks if remark)
 
 
-def _format_window(job: JobDetail, now: Now) -> str:
-    if not job.likely_start:
+def say_why(event: JobEvent, now: Now) -> str:
+    """Why it waits, by the event that put it into the queue; the position in its words is shown apart.
+
+    A newer server may give a reason without a text here.
+    """
+    from gpudev.texts.fact import Fact
+    from gpudev.texts.sentences import say
+    from gpudev.texts.tables import TEXTS
+
+    why = (event.data or {}).get("why")
+    if not isinstance(why, dict) or why.get("key") not in TEXTS:
+        return event.message
+    zone = now.at.astimezone(now.zone).tzinfo
+    return say(Fact(why["key"], why.get("data") or {}), zone or UTC)
+
+
+def _format_window(told: JobDetail | JobEvent, now: Now) -> str:
+    if not told.likely_start:
         return ""
-    first, last = job.likely_start
+    first, last = told.likely_start
     return f"Likely between {format_moment(first, now)} and {format_moment(last, now)}"

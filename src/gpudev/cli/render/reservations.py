@@ -9,7 +9,7 @@ from gpudev.cli.render.table import format_fields, format_table
 from gpudev.cli.render.times import Now, format_hours, format_moment, format_span, format_wait
 from gpudev.client.ssh import host_alias, id8
 from gpudev.texts.vocabulary import Status
-from gpudev.wire.jobs import JobDetail, JobNode
+from gpudev.wire.jobs import JobDetail, JobEvent, JobNode
 
 
 def format_gpus(gpu_type: str, count: int, *, simulated: bool = False) -> str:
@@ -89,12 +89,12 @@ def _format_node(job: JobDetail, node: JobNode) -> str:
     return f"{node.node} at {node.node_ip} port {node.node_port}: {command}"
 
 
-def format_place(job: JobDetail, now: Now) -> str:
+def format_place(told: JobDetail | JobEvent, now: Now) -> str:
     """Position and start of a request that waits."""
-    place = f"position {job.queue_position}" if job.queue_position else "waiting"
-    if job.estimated_start_at is None:
+    place = f"position {told.queue_position}" if told.queue_position else "waiting"
+    if told.estimated_start_at is None:
         return f"{place}, start not known yet"
-    return f"{place}, starts by {format_wait(job.estimated_start_at, now)}"
+    return f"{place}, starts by {format_wait(told.estimated_start_at, now)}"
 
 
 def format_ready(job: JobDetail, now: Now, config: Path) -> str:

@@ -198,6 +198,6 @@ SELECT number, kind, fact, at FROM disk_events WHERE disk_id = :id ORDER BY numb
 -- An operation of a disk, of one user or of anybody.
 -- name: get_operation
 SELECT o.operation_id, o.disk_id, d.name, o.kind, o.status, o.error, o.requested_at, o.finished_at,
-       d.is_deleted, d.delete_date
+       d.is_deleted, d.delete_date, d.version AS disk_version
 FROM disk_operations o JOIN disks d USING (disk_id)
 WHERE o.operation_id = :id AND (:user_id::integer IS NULL OR d.user_id = :user_id);

@@ -22,8 +22,8 @@ from bench.api_findings import Effort, Findings, introduce, report
 from bench.by_hand import make_public_key
 from bench.load import Order, run_load
 from bench.page import Section
-from gpudev.adapters.local.control_plane.readiness import ENVIRONMENT_NAME, ReadyPipe
 from gpudev.adapters.local.database.embedded_postgres import EmbeddedPostgres
+from gpudev.adapters.local.supervisor import ENVIRONMENT_NAME, ReadyPipe
 
 TITLE = "The speed of the API"
 COMMAND = "python -m bench api"

@@ -27,12 +27,12 @@ import structlog
 from gpudev.adapters.local.cluster import LocalCluster
 from gpudev.adapters.local.cluster_config import LocalClusterConfig
 from gpudev.adapters.local.devserver.order import StartOrder
-from gpudev.adapters.local.nodes.fleet import load_fleet
+from gpudev.adapters.local.fleet import load_fleet
+from gpudev.adapters.local.ports import bind_any_port
 from gpudev.adapters.local.record import Record
 from gpudev.adapters.local.records import Records
 from gpudev.adapters.local.sandbox.isolation import Isolation
-from gpudev.adapters.local.shutdown import stop_all_servers
-from gpudev.adapters.local.ssh_port import bind_any_port
+from gpudev.adapters.local.server_processes import stop_all_servers
 from gpudev.domain.catalogue import Share
 from gpudev.domain.names import NodeName, ReservationId
 from gpudev.domain.server import ServerSpec

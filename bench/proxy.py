@@ -25,9 +25,9 @@ from bench.load import Order, run_load
 from bench.machine import Machine, running_machine
 from bench.page import Section
 from bench.proxy_findings import QUICK, Answers, Copies, Copy, Effort, report_answers, report_copies
-from gpudev.adapters.local.control_plane.readiness import ENVIRONMENT_NAME, ReadyPipe
 from gpudev.adapters.local.records import ServerFiles
 from gpudev.adapters.local.sandbox.isolation import probe_isolation
+from gpudev.adapters.local.supervisor import ENVIRONMENT_NAME, ReadyPipe
 from gpudev.wire.tunnel import SUBPROTOCOL, tunnel_path
 
 TITLE = "The SSH proxy"

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from gpudev.adapters.local.control_plane.state import StateFolder
+from gpudev.adapters.local.state import StateFolder
 from gpudev.client.credentials import Credentials
 from tests.support.api_server import Answer, ApiServer
 from tests.support.client_0_3 import Client03, Wish

@@ -60,7 +60,7 @@ MAY_REACH_BOOTSTRAP = {f"cli.commands.{name}" for name in ("up", "down", "server
 
 
 def layer_of(name: str) -> str:
-    """`gpudev.adapters.local.nodes` is in `adapters.local`, `gpudev.cli.main` in `cli`, `gpudev` in none."""
+    """`gpudev.adapters.local.fleet` is in `adapters.local`, `gpudev.cli.main` in `cli`, `gpudev` in none."""
     parts = name.split(".")[1:]
     if parts[:1] == ["adapters"]:
         return ".".join(parts[:2])
@@ -149,7 +149,7 @@ class TestTheRulesThemselves:
             ("wire/x.py", "pydantic"),
             ("wire/x.py", "gpudev.domain.names"),
             ("wire/x.py", "gpudev.texts.sentences"),
-            ("api/x.py", "gpudev.adapters.local.nodes.gpu"),
+            ("api/x.py", "gpudev.adapters.local.gpus"),
             ("client/x.py", "gpudev.domain.names"),
             ("cli/x.py", "gpudev.domain.names"),
             ("cli/commands/list.py", "gpudev.bootstrap"),

@@ -15,7 +15,7 @@ DECIDING = [module for module in MODULES if module.name.split(".")[1:2] in [[lay
 
 EXCEPTIONS = {
     "adapters/kubernetes/client.py": {"error looking up service account"},
-    "adapters/local/sandbox/remedy.py": {"abi <abi/4.0>,"},
+    "adapters/local/sandbox/isolation.py": {"abi <abi/4.0>,"},
     "adapters/local/sandbox/sandbox.py": {"127.0.0.1 localhost"},
     "adapters/postgres/migrate.py": {"^-- include: pgmq sha256="},
 }

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from gpudev.adapters.local.allotment import Given
+from gpudev.adapters.local.allotment import Given, draw_up
 from gpudev.adapters.local.cluster import LocalCluster
-from gpudev.adapters.local.new_server import draw_up
+from gpudev.adapters.local.ports import bind_any_port
 from gpudev.adapters.local.records import Records
 from gpudev.adapters.local.sandbox.isolation import Isolation
-from gpudev.adapters.local.ssh_port import bind_any_port
 from gpudev.domain.names import NodeName, member_name
 from gpudev.domain.server import ObservedServer, ServerPhase
 from tests.contract.cluster_rules import clients_of

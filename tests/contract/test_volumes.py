@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gpudev.adapters.aws.volumes import AwsVolumes
-from gpudev.adapters.local.disks.folders import DiskFolders
-from gpudev.adapters.local.disks.volumes import LocalVolumes
+from gpudev.adapters.local.disk_folders import DiskFolders
+from gpudev.adapters.local.volumes import LocalVolumes
 from gpudev.bootstrap.foundation import SystemClock
 from gpudev.domain.disk import VolumeId
 from gpudev.domain.errors import StorageRefused, StorageUnavailable

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from gpudev.adapters.local.control_plane.state import StateFolder
+from gpudev.adapters.local.state import StateFolder
 from tests.support.postgres import as_app
 from tests.support.zygote import Forked, fork_api
 

@@ -17,8 +17,8 @@ from typing import Any, Protocol
 from uuid import uuid4
 
 from gpudev.adapters.aws.volumes import AwsVolumes
-from gpudev.adapters.local.disks.folders import DiskFolders
-from gpudev.adapters.local.disks.volumes import LocalVolumes
+from gpudev.adapters.local.disk_folders import DiskFolders
+from gpudev.adapters.local.volumes import LocalVolumes
 from gpudev.app.controllers.admission import AdmissionController
 from gpudev.app.controllers.disks import SAFETY_NET, DiskExecutor, DiskWork, Surroundings
 from gpudev.app.controllers.reservations import Rules

@@ -20,14 +20,12 @@ import pytest
 from gpudev.adapters.local.cluster import LocalCluster
 from gpudev.adapters.local.cluster_config import LocalClusterConfig
 from gpudev.adapters.local.devserver import launcher
-from gpudev.adapters.local.nodes.fleet import load_fleet
-from gpudev.adapters.local.processes.descendants import find_strays
-from gpudev.adapters.local.processes.identity import holding
+from gpudev.adapters.local.fleet import load_fleet
+from gpudev.adapters.local.processes.identity import find_strays, holding
 from gpudev.adapters.local.record import record_key
 from gpudev.adapters.local.records import Records
-from gpudev.adapters.local.sandbox.bubblewrap import find_program
-from gpudev.adapters.local.sandbox.isolation import Isolation
-from gpudev.adapters.local.shutdown import stop_all_servers
+from gpudev.adapters.local.sandbox.isolation import Isolation, find_program
+from gpudev.adapters.local.server_processes import stop_all_servers
 from gpudev.domain.catalogue import MAX_GANG_NODES, Share
 from gpudev.domain.names import NodeName, ReservationId, member_name
 from gpudev.domain.server import ObservedMember, ObservedServer, ServerPhase, ServerSpec, SshAddress

@@ -10,7 +10,7 @@ import structlog
 
 from gpudev.adapters.local.cluster import LocalCluster
 from gpudev.adapters.local.cluster_config import LocalClusterConfig
-from gpudev.adapters.local.nodes.fleet import load_fleet
+from gpudev.adapters.local.fleet import load_fleet
 from gpudev.adapters.local.sandbox.isolation import Isolation
 from tests.support.local_cluster import Key, create_ready, make_spec
 

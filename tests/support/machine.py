@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from gpudev.adapters.local.shutdown import stop_all_servers
+from gpudev.adapters.local.server_processes import stop_all_servers
 from gpudev.client.config import Surroundings
 from gpudev.client.session import Client, connect
 from tests.support.postgres import as_app

@@ -22,7 +22,7 @@ import asyncpg
 import pytest
 
 from gpudev.adapters.local.database.embedded_postgres import EmbeddedPostgres, PostgresOptions
-from gpudev.adapters.local.database.postgres_data import APP_ROLE, ROLE
+from gpudev.adapters.local.database.postgres_folder import APP_ROLE, ROLE
 
 _TEMPLATE = "migrated_template"
 _END_SESSIONS = """

@@ -11,7 +11,7 @@ from pathlib import Path
 import asyncpg
 
 from gpudev.adapters.local.database.embedded_postgres import EmbeddedPostgres, PostgresOptions
-from gpudev.adapters.local.database.postgres_data import ROLE
+from gpudev.adapters.local.database.postgres_folder import ROLE
 from gpudev.adapters.local.database.postgres_programs import ENVIRONMENT, choose_account, find_programs
 
 _HAS_COME_TO = "SELECT pg_last_wal_replay_lsn() >= $1::text::pg_lsn"

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
 
-from gpudev.adapters.local.control_plane.readiness import ENVIRONMENT_NAME
+from gpudev.adapters.local.supervisor import ENVIRONMENT_NAME
 from tests.support.machine import Machine, wait_for
 
 _END_SECONDS = 20.0

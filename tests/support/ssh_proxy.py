@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
-from gpudev.adapters.local.control_plane.readiness import ENVIRONMENT_NAME, ReadyPipe
+from gpudev.adapters.local.supervisor import ENVIRONMENT_NAME, ReadyPipe
 from gpudev.wire.tunnel import SUBPROTOCOL
 from tests.support.postgres import as_app
 from tests.support.zygote import Forked, fork_gpu_dev

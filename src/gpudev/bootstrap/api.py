@@ -10,7 +10,7 @@ import shutil
 import uvloop
 
 from gpudev.adapters.github.keys import GitHubKeys
-from gpudev.adapters.local.control_plane.state import StateFolder
+from gpudev.adapters.local.state import StateFolder
 from gpudev.api.service import make_service
 from gpudev.app.admin import Admin
 from gpudev.app.application import Application

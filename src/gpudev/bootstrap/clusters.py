@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from gpudev.adapters.local.cgroups import open_cgroups
-from gpudev.adapters.local.logs import LocalLogs
-from gpudev.adapters.local.ssh_port import DEFAULT_PORTS, PortRange
+from gpudev.adapters.local.ports import DEFAULT_PORTS, PortRange
+from gpudev.adapters.local.records import LocalLogs
 from gpudev.app.controllers.disks import SAFETY_NET
 from gpudev.bootstrap.disks import open_volumes
 from gpudev.bootstrap.foundation import (

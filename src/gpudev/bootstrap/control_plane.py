@@ -17,12 +17,10 @@ from functools import partial
 from pathlib import Path
 
 from gpudev.adapters.local.cgroups import describe_cgroups, open_cgroups
-from gpudev.adapters.local.control_plane.metrics_folder import make_metrics_folder, remove_metrics_folder
-from gpudev.adapters.local.control_plane.readiness import tell_ready
-from gpudev.adapters.local.control_plane.state import StateFolder
-from gpudev.adapters.local.control_plane.supervisor import Program, Supervisor
 from gpudev.adapters.local.database.embedded_postgres import EmbeddedPostgres
-from gpudev.adapters.local.nodes.fleet import Fleet, default_fleet_choice, load_fleet
+from gpudev.adapters.local.fleet import Fleet, default_fleet_choice, load_fleet
+from gpudev.adapters.local.state import StateFolder, make_metrics_folder, remove_metrics_folder
+from gpudev.adapters.local.supervisor import Program, Supervisor, tell_ready
 from gpudev.bootstrap.access import read_admins
 from gpudev.bootstrap.foundation import (
     claim_database,

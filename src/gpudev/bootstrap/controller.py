@@ -13,7 +13,7 @@ from pathlib import Path
 
 import uvloop
 
-from gpudev.adapters.local.control_plane.readiness import tell_ready
+from gpudev.adapters.local.supervisor import tell_ready
 from gpudev.adapters.webhook.notifier import WebhookNotifier
 from gpudev.app.controllers.admission import AdmissionController
 from gpudev.app.controllers.chores import EVERY as PRUNING_EVERY

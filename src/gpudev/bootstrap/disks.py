@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
 from gpudev.adapters.absent.volumes import AbsentVolumes
-from gpudev.adapters.local.disks.attachments import list_attached
-from gpudev.adapters.local.disks.folders import DiskFolders
-from gpudev.adapters.local.disks.volumes import LocalVolumes
+from gpudev.adapters.local.disk_folders import DiskFolders, list_attached
+from gpudev.adapters.local.volumes import LocalVolumes
 from gpudev.bootstrap.foundation import uses_kubernetes
 from gpudev.ports.clock import Clock
 from gpudev.ports.listings import Listings

@@ -10,9 +10,9 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from gpudev.adapters.local.control_plane.state import StateFolder
-from gpudev.adapters.local.nodes.fleet import Fleet, default_fleet_choice, load_fleet
+from gpudev.adapters.local.fleet import Fleet, default_fleet_choice, load_fleet
 from gpudev.adapters.local.processes.linux import die_with_parent
+from gpudev.adapters.local.state import StateFolder
 from gpudev.adapters.postgres.admissions import PostgresAdmissions
 from gpudev.adapters.postgres.api_keys import PostgresApiKeys, PostgresLoginFailures
 from gpudev.adapters.postgres.app_role import AppRole

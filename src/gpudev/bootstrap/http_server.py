@@ -19,7 +19,7 @@ import uvicorn
 from fastapi import FastAPI
 from typing_extensions import override
 
-from gpudev.adapters.local.control_plane.readiness import tell_ready
+from gpudev.adapters.local.supervisor import tell_ready
 from gpudev.api.connections import ConnectionLimits, Connections
 from gpudev.bootstrap.http_protocol import Budgets, limited_by, sweep
 from gpudev.bootstrap.listeners import BACKLOG, Listeners

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpudev.adapters.local.control_plane.readiness import ENVIRONMENT_NAME, ReadyPipe
-from gpudev.adapters.local.control_plane.state import StateFolder
 from gpudev.adapters.local.processes.identity import holding
-from gpudev.adapters.local.processes.priority import raise_priority
-from gpudev.adapters.local.shutdown import stop_all_servers
+from gpudev.adapters.local.processes.linux import raise_priority
+from gpudev.adapters.local.server_processes import stop_all_servers
+from gpudev.adapters.local.state import StateFolder
+from gpudev.adapters.local.supervisor import ENVIRONMENT_NAME, ReadyPipe
 from gpudev.bootstrap.up import Ready, UpOptions
 from gpudev.domain.errors import GpuDevError
 from gpudev.settings import Settings

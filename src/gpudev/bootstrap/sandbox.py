@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpudev.adapters.local.sandbox.bubblewrap import Choice, find_program
-from gpudev.adapters.local.sandbox.isolation import Isolation
-from gpudev.adapters.local.sandbox.remedy import Remedy, choose_remedy, find_obstacles
+from gpudev.adapters.local.sandbox.isolation import (
+    Choice,
+    Isolation,
+    Remedy,
+    choose_remedy,
+    find_obstacles,
+    find_program,
+)
 from gpudev.domain.errors import Invalid
 from gpudev.settings.servers import LocalSettings
 from gpudev.texts.fact import fact

@@ -8,7 +8,7 @@ import socket
 
 import uvloop
 
-from gpudev.adapters.local.control_plane.readiness import tell_ready
+from gpudev.adapters.local.supervisor import tell_ready
 from gpudev.app.audit_log import AuditTally
 from gpudev.app.identity.authentication import Authenticate
 from gpudev.app.identity.key_watch import KeyWatch

@@ -15,8 +15,7 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from gpudev.adapters.local.control_plane.readiness import tell_ready
-from gpudev.adapters.local.control_plane.supervisor import Program, Supervisor
+from gpudev.adapters.local.supervisor import Program, Supervisor, tell_ready
 from gpudev.bootstrap.interruption import interrupted
 from gpudev.bootstrap.listeners import Listeners
 from gpudev.bootstrap.metrics import forget_process, serve_metrics

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from gpudev.adapters.local.control_plane.readiness import ENVIRONMENT_NAME, ReadyPipe
+from gpudev.adapters.local.supervisor import ENVIRONMENT_NAME, ReadyPipe
 from tests.integration.api.conftest import offer_types
 from tests.support.api_server import TIMEOUT_SECONDS
 from tests.support.machine import wait_for

@@ -13,9 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from gpudev.adapters.local.cgroups import Cgroups, find_delegated, open_cgroups
+from gpudev.adapters.local.cgroups import ALL_CONTROLLERS, Cgroups, Limits, find_delegated, open_cgroups
 from gpudev.adapters.local.cluster import LocalCluster
-from gpudev.adapters.local.devserver.limits import ALL_CONTROLLERS, Limits
 from gpudev.adapters.local.sandbox.isolation import Isolation
 from tests.support.local_cluster import Key, SshClient, create_ready, hear, make_config, make_spec, need
 
@@ -135,7 +134,7 @@ def test_a_real_cgroup_stops_what_takes_too_much(real_root: Path, program: str, 
     enter = (
         "import sys; from pathlib import Path\n"
         "from gpudev.adapters.local.cgroups import Cgroups\n"
-        "from gpudev.adapters.local.devserver.limits import Limits\n"
+        "from gpudev.adapters.local.cgroups import Limits\n"
         f"Cgroups(Path({str(cgroups.root)!r}), {cgroups.controllers!r}).enter('test', {LIMITS!r})\n"
     )
     done = subprocess.run(

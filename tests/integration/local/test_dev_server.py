@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gpudev.adapters.local.cluster import LocalCluster
-from gpudev.adapters.local.devserver.terminal import (
+from gpudev.adapters.local.devserver.login import (
     TerminalRequest,
     become_controlling_terminal,
     open_terminal,

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpudev.adapters.local.logs import LocalLogs
-from gpudev.adapters.local.records import Records
+from gpudev.adapters.local.records import LocalLogs, Records
 from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.domain.errors import NotFound
 from gpudev.ports.logs import LogQuery

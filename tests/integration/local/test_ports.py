@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 
 from gpudev.adapters.local.cluster import LocalCluster
-from gpudev.adapters.local.port_pool import MAX_PORTS, PortPool, choose_pool_size
+from gpudev.adapters.local.ports import MAX_PORTS, NoPortFree, PortPool, PortRange, choose_pool_size
 from gpudev.adapters.local.sandbox.isolation import Isolation
-from gpudev.adapters.local.shutdown import stop_all_servers
-from gpudev.adapters.local.ssh_port import NoPortFree, PortRange
+from gpudev.adapters.local.server_processes import stop_all_servers
 from gpudev.domain.names import NodeName
 from tests.support.local_cluster import (
     Key,

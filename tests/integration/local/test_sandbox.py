@@ -12,8 +12,13 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from gpudev.adapters.local.sandbox.bubblewrap import find_bundled, find_program, list_programs, try_program
-from gpudev.adapters.local.sandbox.isolation import Isolation
+from gpudev.adapters.local.sandbox.isolation import (
+    Isolation,
+    find_bundled,
+    find_program,
+    list_programs,
+    try_program,
+)
 from gpudev.bootstrap.sandbox import find_sandboxing, read_sandboxing
 from gpudev.domain.errors import Invalid
 from gpudev.settings.servers import LocalSettings

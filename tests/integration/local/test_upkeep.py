@@ -15,12 +15,11 @@ import pytest
 
 from gpudev.adapters.local.cluster import LocalCluster
 from gpudev.adapters.local.devserver import launcher
-from gpudev.adapters.local.ending import end_server
 from gpudev.adapters.local.processes.identity import find_parent
 from gpudev.adapters.local.record import Record
 from gpudev.adapters.local.records import Records
 from gpudev.adapters.local.sandbox.isolation import Isolation
-from gpudev.adapters.local.shutdown import stop_all_servers
+from gpudev.adapters.local.server_processes import end_server, stop_all_servers
 from gpudev.domain.errors import Conflict, Invalid
 from gpudev.domain.names import NodeName, server_name
 from gpudev.domain.server import ObservedServer, ServerPhase

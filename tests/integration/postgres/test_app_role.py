@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from gpudev.adapters.local.database.postgres_data import APP_ROLE
+from gpudev.adapters.local.database.postgres_folder import APP_ROLE
 from gpudev.adapters.postgres.app_role import AppRole
 from gpudev.adapters.postgres.health import PostgresHealth
 from gpudev.adapters.postgres.migrate import migrate

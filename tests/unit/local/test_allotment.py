@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from gpudev.adapters.local.allotment import Given, NoRoom, allot, list_nodes
-from gpudev.adapters.local.nodes.fleet import Fleet, simulate_fleet
-from gpudev.adapters.local.nodes.fleet_file import NodeGroup
+from gpudev.adapters.local.fleet import Fleet, NodeGroup, simulate_fleet
 from gpudev.adapters.local.record import Record
 from gpudev.domain.names import NodeName
 from gpudev.domain.server import ServerSpec

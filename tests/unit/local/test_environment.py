@@ -8,11 +8,9 @@ from datetime import timedelta
 
 import pytest
 
-from gpudev.adapters.local.allotment import Given
-from gpudev.adapters.local.devserver.environment import Account, build_environment
-from gpudev.adapters.local.devserver.greeting import compose_greeting
-from gpudev.adapters.local.new_server import draw_up
-from gpudev.adapters.local.nodes.gpu import LocalGpu
+from gpudev.adapters.local.allotment import Given, draw_up
+from gpudev.adapters.local.devserver.environment import Account, build_environment, compose_greeting
+from gpudev.adapters.local.gpus import LocalGpu
 from gpudev.adapters.local.record import Record
 from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE

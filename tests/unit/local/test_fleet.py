@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gpudev.adapters.local.nodes.fleet import detect_fleet, load_fleet, type_name_of
-from gpudev.adapters.local.nodes.nvml import DetectedGpu
+from gpudev.adapters.local.fleet import detect_fleet, load_fleet, type_name_of
+from gpudev.adapters.local.gpus import DetectedGpu
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.domain.errors import Invalid
 

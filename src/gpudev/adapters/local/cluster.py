@@ -19,18 +19,15 @@ from typing import Self, assert_never
 
 import structlog
 
-from gpudev.adapters.local.allotment import Given, NoRoom, allot, list_nodes
+from gpudev.adapters.local.allotment import Given, NoRoom, allot, draw_up, draw_up_without_room, list_nodes
 from gpudev.adapters.local.cluster_config import LocalClusterConfig, check_config
 from gpudev.adapters.local.devserver.launcher import Launcher
 from gpudev.adapters.local.devserver.order import StartOrder
-from gpudev.adapters.local.disks.homes import find_home
-from gpudev.adapters.local.new_server import draw_up, draw_up_without_room
+from gpudev.adapters.local.disk_folders import find_home
 from gpudev.adapters.local.notices import NoticeFolder
-from gpudev.adapters.local.port_pool import PortPool, choose_pool_size
+from gpudev.adapters.local.ports import NoPortFree, PortPool, choose_pool_size
 from gpudev.adapters.local.record import Record, record_key
-from gpudev.adapters.local.records import Records
-from gpudev.adapters.local.ssh_port import NoPortFree
-from gpudev.adapters.local.state_lock import StateLock
+from gpudev.adapters.local.records import Records, StateLock
 from gpudev.adapters.local.trees.sweeper import Sweeper
 from gpudev.adapters.local.upkeep import SharedResources, Upkeep, pause_after
 from gpudev.domain.catalogue import MAX_GANG_NODES

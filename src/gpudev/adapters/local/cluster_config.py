@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpudev.adapters.local.cgroups import Cgroups
-from gpudev.adapters.local.nodes.fleet import Fleet
+from gpudev.adapters.local.fleet import Fleet
+from gpudev.adapters.local.ports import DEFAULT_PORTS, PortRange
 from gpudev.adapters.local.sandbox.isolation import Isolation
-from gpudev.adapters.local.ssh_port import DEFAULT_PORTS, PortRange
 from gpudev.domain.errors import Invalid
 
 

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import Any
 
-from gpudev.adapters.local.nodes.gpu import LocalGpu
+from gpudev.adapters.local.gpus import LocalGpu
 from gpudev.adapters.local.processes.identity import ProcessIdentity
 from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.domain.catalogue import Share

@@ -1,4 +1,4 @@
-"""The files in which dev servers are written down, each member by itself.
+"""The state directory of the dev servers: the files of each member, the lock of their owner, and the logs.
 
     <state_dir>/servers/<key>/record.json    the wish; written by the cluster alone
                               processes.json which processes run it; written by their keeper alone
@@ -9,14 +9,19 @@
 The key is the id's first characters, and for the other members of a gang the rank after them.
 
 A file is replaced whole (write, fsync, rename), so a reader sees the old or the new one, never a part.
+
+A state directory has one owner at a time, for as long as its process lives.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import fcntl
 import json
 import os
-from collections.abc import Callable
+from collections import deque
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,8 +36,9 @@ from gpudev.adapters.local.record import (
     record_to_json,
 )
 from gpudev.adapters.local.trees.removal import remove_tree
-from gpudev.domain.errors import Defect
-from gpudev.domain.names import make_printable
+from gpudev.domain.errors import Conflict, Defect, NotFound
+from gpudev.domain.names import ReservationId, id8, make_printable
+from gpudev.ports.logs import LogQuery
 
 _LEAVING = ".leaving-"
 _LOG_TAIL_BYTES = 2000
@@ -169,3 +175,57 @@ def _sync_directory(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+class StateLock:
+    """Held from `take` to `release`; the kernel releases it when the process ends, however it ends.
+
+    The descriptor is closed by exec, so no program that we start, the zygote among them, holds it on.
+    """
+
+    def __init__(self, state_dir: Path) -> None:
+        self._state_dir = state_dir
+        self._descriptor: int | None = None
+
+    def take(self) -> None:
+        self._state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = self._state_dir / "cluster.lock"
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise Conflict(
+                "state_dir_in_use", code="already_running", state_dir=str(self._state_dir)
+            ) from None
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+
+
+_PAUSE_SECONDS = 0.5
+_CHUNK = 64 * 1024
+
+
+class LocalLogs:
+    def __init__(self, state_dir: Path) -> None:
+        self._records = Records(state_dir)
+
+    async def read(self, reservation_id: ReservationId, query: LogQuery) -> AsyncIterator[bytes]:
+        files = self._records.files_of(id8(reservation_id))
+        record = await asyncio.to_thread(files.find_record)
+        if record is None or record.spec.reservation_id != reservation_id or not files.log_path.exists():
+            raise NotFound("log_without_server", id=reservation_id)
+        with files.log_path.open("rb") as log:
+            if query.tail is None:
+                yield log.read()
+            else:
+                yield b"".join(deque(log, maxlen=query.tail))
+            while query.follow and files.log_path.exists():
+                if chunk := log.read(_CHUNK):
+                    yield chunk
+                else:
+                    await asyncio.sleep(_PAUSE_SECONDS)

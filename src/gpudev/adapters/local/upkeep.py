@@ -23,17 +23,14 @@ import structlog
 from gpudev.adapters.local.devserver.devserver import banner_of
 from gpudev.adapters.local.devserver.launcher import Launcher, StartFailed
 from gpudev.adapters.local.devserver.order import StartOrder
-from gpudev.adapters.local.ending import end_server
+from gpudev.adapters.local.fleet import Fleet
+from gpudev.adapters.local.gpus import LocalGpu
 from gpudev.adapters.local.job_files import find_job
-from gpudev.adapters.local.messages import write_to_terminals
-from gpudev.adapters.local.nodes.fleet import Fleet
-from gpudev.adapters.local.nodes.gpu import LocalGpu
-from gpudev.adapters.local.notices import NoticeFolder
-from gpudev.adapters.local.port_pool import PortPool
+from gpudev.adapters.local.notices import NoticeFolder, write_to_terminals
+from gpudev.adapters.local.ports import HOST, PortPool, PortTaken, bind_port, read_banner
 from gpudev.adapters.local.record import Record, ServerProcesses
 from gpudev.adapters.local.records import ServerFiles
-from gpudev.adapters.local.running import RunningServer, find_running
-from gpudev.adapters.local.ssh_port import HOST, PortTaken, bind_port, read_banner
+from gpudev.adapters.local.server_processes import RunningServer, end_server, find_running
 from gpudev.adapters.local.usage import UsageMeter
 from gpudev.domain.errors import ClusterUnavailable, GpuDevError
 from gpudev.domain.idle import Usage

@@ -23,10 +23,8 @@ from pathlib import Path
 from typing import Generic, TypeVar
 from weakref import WeakSet
 
-from gpudev.adapters.local.nodes.gpu import LocalGpu
-from gpudev.adapters.local.nodes.nvml import find_use
-from gpudev.adapters.local.processes.descendants import list_marked
-from gpudev.adapters.local.processes.identity import find_status
+from gpudev.adapters.local.gpus import LocalGpu, find_use
+from gpudev.adapters.local.processes.identity import find_status, list_marked
 from gpudev.adapters.local.record import Record
 from gpudev.domain.idle import Signal, Usage
 

@@ -17,7 +17,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import IO, Self
 
-from gpudev.adapters.local.processes.priority import raise_priority
+from gpudev.adapters.local.processes.linux import raise_priority
 
 _LAUNCHER = Path(__file__).with_name("die_with_parent.py")
 

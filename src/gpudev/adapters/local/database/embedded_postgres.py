@@ -25,8 +25,13 @@ import asyncpg
 import structlog
 
 from gpudev.adapters.local.database.child_process import ChildProcess
-from gpudev.adapters.local.database.postgres_data import APP_ROLE, ROLE, make_data
-from gpudev.adapters.local.database.postgres_folder import SOCKET_PORT, PostgresFolder
+from gpudev.adapters.local.database.postgres_folder import (
+    APP_ROLE,
+    ROLE,
+    SOCKET_PORT,
+    PostgresFolder,
+    make_data,
+)
 from gpudev.adapters.local.database.postgres_programs import (
     ENVIRONMENT,
     Account,

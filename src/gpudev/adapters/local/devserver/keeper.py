@@ -17,26 +17,32 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from gpudev.adapters.local.cgroups import apply_rlimits, limits_of
 from gpudev.adapters.local.devserver import preload  # noqa: F401 - imported for its effect
-from gpudev.adapters.local.devserver.devserver import DevServer, serve
-from gpudev.adapters.local.devserver.environment import Account, build_environment, choose_shell
-from gpudev.adapters.local.devserver.gang_files import list_sandbox_files, write_gang_files
-from gpudev.adapters.local.devserver.greeting import compose_greeting
-from gpudev.adapters.local.devserver.homes import prepare_home, prepare_workspace
-from gpudev.adapters.local.devserver.limits import apply_rlimits, limits_of
+from gpudev.adapters.local.devserver.devserver import DevServer, SessionSettings, serve
+from gpudev.adapters.local.devserver.environment import (
+    Account,
+    build_environment,
+    choose_shell,
+    compose_greeting,
+)
 from gpudev.adapters.local.devserver.order import SERVING, OrderDescriptors, StartOrder
-from gpudev.adapters.local.devserver.sessions import SessionSettings
-from gpudev.adapters.local.disks.homes import find_home
-from gpudev.adapters.local.ending import end_server
+from gpudev.adapters.local.devserver.server_files import (
+    list_sandbox_files,
+    prepare_home,
+    prepare_workspace,
+    write_gang_files,
+)
+from gpudev.adapters.local.disk_folders import find_home
 from gpudev.adapters.local.processes import linux
-from gpudev.adapters.local.processes.descendants import end_descendants
-from gpudev.adapters.local.processes.identity import ProcessIdentity, identify
-from gpudev.adapters.local.processes.priority import drop_priority
+from gpudev.adapters.local.processes.identity import ProcessIdentity, end_descendants, identify
+from gpudev.adapters.local.processes.linux import drop_priority
 from gpudev.adapters.local.record import Record, ServerProcesses
 from gpudev.adapters.local.records import Records, ServerFiles
 from gpudev.adapters.local.sandbox.holder import Namespaces, enter_sandbox, start_holder
 from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.adapters.local.sandbox.sandbox import HOME, OWN_FILES, WORKSPACE, Sandbox, choose_owner
+from gpudev.adapters.local.server_processes import end_server
 from gpudev.domain.errors import Defect
 from gpudev.domain.server import LOGIN
 

@@ -14,7 +14,7 @@ import structlog
 
 from gpudev.adapters.local.devserver.order import HELLO, SERVING, OrderDescriptors, StartOrder
 from gpudev.adapters.local.processes.descriptors import read_some
-from gpudev.adapters.local.processes.priority import raise_priority
+from gpudev.adapters.local.processes.linux import raise_priority
 
 _log = structlog.get_logger(__name__)
 

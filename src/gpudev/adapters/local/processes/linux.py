@@ -1,15 +1,21 @@
-"""The few system calls of Linux that Python does not offer: namespaces, capabilities and `prctl`.
+"""System calls of Linux that Python does not offer (namespaces, capabilities, `prctl`), and priorities.
 
-Each function is one call with its error raised as `OSError`; what the calls are for is said where they
+Each of the former is one call with its error raised as `OSError`; what the calls are for is said where they
 are used.
+
+The control plane has priority over dev servers. Only root may raise a priority, so a dev server cannot raise
+its own. Kernels with `autogroup` divide the cores between sessions first and look at `nice` only within one,
+so both are set.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import fcntl
 import os
 import struct
+from pathlib import Path
 
 CLONE_NEWNS = 0x00020000
 CLONE_NEWUTS = 0x04000000
@@ -93,3 +99,25 @@ def _check(result: int, call: str) -> None:
     if result != 0:
         number = ctypes.get_errno()
         raise OSError(number, f"{call}: {os.strerror(number)}")
+
+
+_RAISED = -10
+_USUAL = 0
+
+
+def raise_priority(pid: int) -> None:
+    """Of a program that we have just started in a session of its own.
+
+    Not where somebody has chosen another priority for all of us.
+    """
+    if os.getpriority(os.PRIO_PROCESS, 0) not in {_USUAL, _RAISED}:
+        return
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, pid, _RAISED)
+        Path(f"/proc/{pid}/autogroup").write_text(str(_RAISED), encoding="ascii")
+
+
+def drop_priority() -> None:
+    """Of this process, which is about to start what belongs to a user."""
+    if os.getpriority(os.PRIO_PROCESS, 0) < _USUAL:
+        os.setpriority(os.PRIO_PROCESS, 0, _USUAL)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpudev.adapters.local.processes import linux
-from gpudev.adapters.local.sandbox.bubblewrap import list_programs
+from gpudev.adapters.local.sandbox.isolation import list_programs
 from gpudev.adapters.local.sandbox.sandbox import HOME, Sandbox, bubblewrap_arguments, sandbox_files
 from gpudev.domain.errors import ClusterUnavailable
 

@@ -1,18 +1,20 @@
-"""The files by which the members of a gang log in to each other with plain `ssh`, strictly checked.
+"""Files and directories of one dev server: home, workspace, and the SSH configuration of a gang.
 
-In a sandbox they lie in a directory of its own, and the system's configuration of `ssh` includes ours. Where
-there is no sandbox they lie beside the server's record, with an `ssh`, `scp` and `sftp` on the path that use
-them; other programs do not know the names there.
+The members of a gang log in to each other with plain `ssh`, strictly checked. In a sandbox these files lie
+in a directory of its own, and the system's configuration of `ssh` includes ours. Where there is no sandbox
+they lie beside the server's record, with an `ssh`, `scp` and `sftp` on the path that use them; other
+programs do not know the names there.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 
+from gpudev.adapters.local.ports import HOST
 from gpudev.adapters.local.record import Gang, GangHost
-from gpudev.adapters.local.ssh_port import HOST
 from gpudev.domain.server import LOGIN
 
 _SYSTEM_CONFIG = "/etc/ssh/ssh_config"
@@ -72,3 +74,32 @@ def _format_host(host: GangHost, directory: str) -> str:
         "UpdateHostKeys no",
     )
     return "\n    ".join([f"Host {host.name}", *settings]) + "\n"
+
+
+_SKELETON = (".profile", ".bashrc")
+
+
+def prepare_home(home: Path, owner: int | None) -> None:
+    """Make the home if it is new, with a minimal start-up file or two. What is there is left alone."""
+    is_new = not home.exists()
+    _make_directory(home, owner)
+    if is_new:
+        for name in _SKELETON:
+            _copy_skeleton(name, home / name, owner)
+
+
+def prepare_workspace(workspace: Path, owner: int | None) -> None:
+    _make_directory(workspace, owner)
+
+
+def _make_directory(directory: Path, owner: int | None) -> None:
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if owner is not None:
+        os.chown(directory, owner, owner)
+
+
+def _copy_skeleton(name: str, target: Path, owner: int | None) -> None:
+    source = resources.files("gpudev.adapters.local.devserver") / "skeleton" / f"dot{name}"
+    target.write_bytes(source.read_bytes())
+    if owner is not None:
+        os.chown(target, owner, owner)

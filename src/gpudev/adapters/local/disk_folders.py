@@ -7,6 +7,8 @@
 
 A directory appears whole, by a rename, and goes the same way. What is only partly made or removed has a name
 of its own, and `sweep` removes it.
+
+The records of the dev servers say which volume each of them has; a server without one has a home of its own.
 """
 
 from __future__ import annotations
@@ -15,13 +17,15 @@ import contextlib
 import errno
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import uuid4
 
+from gpudev.adapters.local.record import Record
+from gpudev.adapters.local.records import Records
 from gpudev.adapters.local.trees.copy import copy_tree, sync_tree
 from gpudev.adapters.local.trees.cursor import TreeError
 from gpudev.adapters.local.trees.removal import remove_tree
@@ -214,3 +218,17 @@ def _tags_from(value: dict[str, Any] | None) -> DiskTags | None:
         disk_id=DiskId(value["disk_id"]) if value["disk_id"] else None,
         delete_date=datetime.fromisoformat(date) if date else None,
     )
+
+
+def find_home(state_dir: Path, record: Record) -> Path:
+    disk = record.home
+    return home_of_volume(state_dir, disk.volume_id) if disk else Records(state_dir).home_of(record.key)
+
+
+def list_attached(state_dir: Path) -> Mapping[VolumeId, str]:
+    """A server has its volume from the moment it is written down until its record is gone."""
+    return {
+        record.home.volume_id: record.name
+        for record in Records(state_dir).list_records()
+        if record.home is not None
+    }

@@ -16,9 +16,9 @@ from typing import Any, Self, TypeVar
 
 import structlog
 
-from gpudev.adapters.local.disks.folders import DiskFolders
+from gpudev.adapters.local.disk_folders import DiskFolders
 from gpudev.adapters.local.trees.cursor import TreeError
-from gpudev.adapters.local.trees.listing import list_tree
+from gpudev.adapters.local.trees.file_listing import list_tree
 from gpudev.adapters.local.trees.sweeper import THREADS, Sweeper
 from gpudev.domain.disk import DiskId, SnapshotId, VolumeId
 from gpudev.domain.errors import GpuDevError, StorageRefused, StorageUnavailable

@@ -1,4 +1,4 @@
-"""The real NVIDIA GPUs of this machine, as the driver's own library (NVML) lists them.
+"""The GPUs of this machine: as given to a dev server, real or simulated, and as the driver's NVML lists them.
 
 `pynvml` is imported at the moment of need: only the extra `local` brings it, and every server imports this.
 """
@@ -89,3 +89,11 @@ def _describe(index: int) -> DetectedGpu:
         minor_number=pynvml.nvmlDeviceGetMinorNumber(device),
         memory_bytes=pynvml.nvmlDeviceGetMemoryInfo(device).total,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class LocalGpu:
+    visible_name: str
+    """What `CUDA_VISIBLE_DEVICES` says: a UUID, or a name that can never be a real GPU's."""
+    device_paths: tuple[str, ...] = ()
+    is_simulated: bool = True

@@ -1,1 +1,0 @@
-"""What keeps the control plane of one machine running."""

@@ -1,1 +1,0 @@
-"""Disks of one machine: volumes and snapshots as directories."""

@@ -1,1 +1,0 @@
-"""The nodes that this machine plays: its own GPUs, or simulated ones."""

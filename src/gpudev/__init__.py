@@ -15,9 +15,9 @@ __version__ = "0.4.0"
 if TYPE_CHECKING:
     from gpudev.client import aio as aio
     from gpudev.client import errors as errors
-    from gpudev.client.box import Box as Box
-    from gpudev.client.box import attach as attach
-    from gpudev.client.box import reserve as reserve
+    from gpudev.client.dev_server import Box as Box
+    from gpudev.client.dev_server import attach as attach
+    from gpudev.client.dev_server import reserve as reserve
     from gpudev.client.errors import ClientError as ClientError
     from gpudev.client.programs import Finished as Finished
     from gpudev.client.session import Client as Client
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 _PLACES = {
     "aio": "gpudev.client.aio",
     "errors": "gpudev.client.errors",
-    "Box": "gpudev.client.box",
-    "attach": "gpudev.client.box",
-    "reserve": "gpudev.client.box",
+    "Box": "gpudev.client.dev_server",
+    "attach": "gpudev.client.dev_server",
+    "reserve": "gpudev.client.dev_server",
     "ClientError": "gpudev.client.errors",
     "Finished": "gpudev.client.programs",
     "Client": "gpudev.client.session",

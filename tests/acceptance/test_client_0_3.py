@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from gpudev.adapters.local.state import StateFolder
-from gpudev.client.credentials import Credentials
+from gpudev.client.files import Credentials
 from tests.support.api_server import Answer, ApiServer
 from tests.support.client_0_3 import Client03, Wish
 from tests.support.github import FakeGitHub, running_github

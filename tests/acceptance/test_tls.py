@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from gpudev.client.config import Surroundings
-from gpudev.client.credentials import Credentials
+from gpudev.client.files import Credentials
 from tests.support.machine import Machine, on_database, running_machine
 from tests.support.relay import HOST
 from tests.support.tls import Certificates, tls_before

@@ -13,7 +13,7 @@ from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.ports.dead_letters import DeadLetter
 from gpudev.texts.fact import fact
 from gpudev.texts.sentences import say
-from gpudev.wire.dead_letters import DeadLetterChanged, DeadLetterDetail, DeadLetterList
+from gpudev.wire.admin import DeadLetterChanged, DeadLetterDetail, DeadLetterList
 from gpudev.wire.text import Lookup
 
 Letter = Annotated[Lookup, Path(description="Id of the dead letter, gpu_reservations-12 for example.")]

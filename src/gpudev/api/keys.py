@@ -12,7 +12,7 @@ from gpudev.api.encoding import json_response, secret_response
 from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.texts.fact import fact
 from gpudev.texts.sentences import say
-from gpudev.wire.keys import KeyInfo, KeyList, RevokedKey, RotatedKey
+from gpudev.wire.identity import KeyInfo, KeyList, RevokedKey, RotatedKey
 from gpudev.wire.text import Lookup
 
 router = APIRouter(prefix="/v1/keys", tags=["identity"], responses=OF_EVERY_CALLER)

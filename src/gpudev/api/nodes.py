@@ -14,7 +14,7 @@ from gpudev.api.zones import Zone
 from gpudev.domain.reservation import Reservation
 from gpudev.ports.nodes import StoredNode
 from gpudev.texts.sentences import say
-from gpudev.wire.nodes import DrainRequest, NodeChanged, NodeDetail, NodeList, NodeReservation
+from gpudev.wire.admin import DrainRequest, NodeChanged, NodeDetail, NodeList, NodeReservation
 from gpudev.wire.text import Lookup
 
 NodeName = Annotated[Lookup, Path(description="Name of the node.")]

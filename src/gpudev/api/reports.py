@@ -13,7 +13,7 @@ from gpudev.api.encoding import json_response
 from gpudev.api.moments import Moment, as_utc
 from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.ports.reports import ReportKey
-from gpudev.wire.reports import UsageRow, UsageTable
+from gpudev.wire.admin import UsageRow, UsageTable
 
 router = APIRouter(
     prefix="/v1/admin", tags=["admin"], dependencies=[Depends(only_admins)], responses=OF_EVERY_CALLER

@@ -17,8 +17,8 @@ from enum import StrEnum
 from gpudev import __version__
 from gpudev.client import codec, session
 from gpudev.client.config import Surroundings, Target, find_target
-from gpudev.client.credentials import Credentials
 from gpudev.client.errors import ClientError
+from gpudev.client.files import Credentials
 from gpudev.client.http import Http, Request
 from gpudev.client.ssh_keys import list_identity_files, list_keys_at_hand
 from gpudev.client.versions import UPGRADE, Verdict, judge

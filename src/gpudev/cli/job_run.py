@@ -24,7 +24,7 @@ from gpudev.cli.render.manifest import format_count, format_name
 from gpudev.cli.render.times import format_moment, read_now
 from gpudev.cli.screen import can_ask
 from gpudev.cli.spelling import spell
-from gpudev.client.box import Box, release
+from gpudev.client.dev_server import Box, release
 from gpudev.client.errors import ClientError, CommandFailed, NotActive
 from gpudev.client.manifest import Wanted, make_manifest
 from gpudev.client.session import Client

@@ -18,10 +18,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, ParamSpec, Self, TypeVar
 
-from gpudev.client import box as sync
+from gpudev.client import dev_server as sync
 from gpudev.client import session
-from gpudev.client.box import Box
 from gpudev.client.config import Surroundings
+from gpudev.client.dev_server import Box
 from gpudev.client.interruption import Interruption, interrupted_by
 from gpudev.client.remote import Remote
 from gpudev.client.session import Client

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from gpudev.client.errors import ClientError, TimedOut
@@ -25,64 +25,57 @@ from gpudev.wire.disks import (
     SnapshotList,
 )
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from gpudev.client.session import Client
 
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 2.0
 
 
-class Caller(Protocol):
-    """The part of a session that is needed here."""
-
-    def call(self, kind: type[T], method: str, path: str) -> T: ...
-
-    def send(self, kind: type[T], method: str, path: str, body: object = None) -> T: ...
-
-
 class Disks:
-    def __init__(self, session: Caller) -> None:
-        self._session = session
+    def __init__(self, client: Client) -> None:
+        self._client = client
 
     def list(self, *, deleted: bool = False) -> DiskList:
-        return self._session.call(DiskList, "GET", "/v1/disks?deleted=true" if deleted else "/v1/disks")
+        return self._client.call(DiskList, "GET", "/v1/disks?deleted=true" if deleted else "/v1/disks")
 
     def get(self, name: str) -> DiskInfo:
-        return self._session.call(DiskInfo, "GET", _path(name))
+        return self._client.call(DiskInfo, "GET", _path(name))
 
     def create(self, name: str, size_gb: int | None = None) -> DiskActionResponse:
         body = CreateDiskRequest(disk_name=name, size_gb=size_gb)
-        return self._session.send(DiskActionResponse, "POST", "/v1/disks", body)
+        return self._client.send(DiskActionResponse, "POST", "/v1/disks", body)
 
     def rename(self, name: str, new_name: str) -> RenamedDisk:
         body = RenameDiskRequest(new_name=new_name)
-        return self._session.send(RenamedDisk, "POST", f"{_path(name)}/rename", body)
+        return self._client.send(RenamedDisk, "POST", f"{_path(name)}/rename", body)
 
     def clone(self, name: str, new_name: str) -> DiskActionResponse:
         body = CloneDiskRequest(new_name=new_name)
-        return self._session.send(DiskActionResponse, "POST", f"{_path(name)}/clone", body)
+        return self._client.send(DiskActionResponse, "POST", f"{_path(name)}/clone", body)
 
     def grow(self, name: str, size_gb: int) -> DiskActionResponse:
         body = GrowDiskRequest(size_gb=size_gb)
-        return self._session.send(DiskActionResponse, "POST", f"{_path(name)}/grow", body)
+        return self._client.send(DiskActionResponse, "POST", f"{_path(name)}/grow", body)
 
     def delete(self, name: str) -> DiskActionResponse:
         """It can be restored for 30 days."""
-        return self._session.send(DiskActionResponse, "DELETE", _path(name))
+        return self._client.send(DiskActionResponse, "DELETE", _path(name))
 
     def restore(self, name: str, new_name: str | None = None) -> DiskActionResponse:
         body = RestoreDiskRequest(new_name=new_name)
-        return self._session.send(DiskActionResponse, "POST", f"{_path(name)}/restore", body)
+        return self._client.send(DiskActionResponse, "POST", f"{_path(name)}/restore", body)
 
     def read_content(self, name: str) -> DiskContent:
         """The files on its newest snapshot."""
-        return self._session.call(DiskContent, "GET", f"{_path(name)}/content")
+        return self._client.call(DiskContent, "GET", f"{_path(name)}/content")
 
     def list_snapshots(self, name: str) -> SnapshotList:
-        return self._session.call(SnapshotList, "GET", f"{_path(name)}/snapshots")
+        return self._client.call(SnapshotList, "GET", f"{_path(name)}/snapshots")
 
     def get_operation(self, name: str, operation_id: str) -> DiskOperationDetail:
         path = f"{_path(name)}/operations/{quote(operation_id, safe='')}"
-        return self._session.call(DiskOperationDetail, "GET", path)
+        return self._client.call(DiskOperationDetail, "GET", path)
 
     def wait_for(
         self,

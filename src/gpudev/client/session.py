@@ -14,8 +14,8 @@ from urllib.parse import quote, urlencode
 
 from gpudev.client import codec, sse
 from gpudev.client.config import Surroundings, Target, find_target, read_surroundings
-from gpudev.client.credentials import Credentials
 from gpudev.client.errors import ClientError, NotActive, TimedOut, error_of
+from gpudev.client.files import Credentials
 from gpudev.client.http import ANSWER_SECONDS, Http, Request, Response
 from gpudev.client.interruption import pause
 from gpudev.texts.vocabulary import TERMINAL, OperationStatus
@@ -33,12 +33,10 @@ from gpudev.wire.jobs import (
 )
 
 if TYPE_CHECKING:
-    from gpudev.client.admin import Admin
-    from gpudev.client.dead_letters import DeadLetters
+    from gpudev.client.admin import Admin, DeadLetters, Nodes
     from gpudev.client.disks import Disks
-    from gpudev.client.nodes import Nodes
     from gpudev.wire.cluster import AvailabilityResponse, ClusterStatus, LoginResponse, QueueResponse, WhoAmI
-    from gpudev.wire.keys import KeyList, RevokedKey, RotatedKey
+    from gpudev.wire.identity import KeyList, RevokedKey, RotatedKey
     from gpudev.wire.notifications import NotificationSettings, NotificationTest
     from gpudev.wire.queue import AccuracyResponse, PreviewResponse
 
@@ -82,14 +80,14 @@ class Client:
     @functools.cached_property
     def dead_letters(self) -> DeadLetters:
         """For admins: the messages that were given up."""
-        from gpudev.client.dead_letters import DeadLetters
+        from gpudev.client.admin import DeadLetters
 
         return DeadLetters(self)
 
     @functools.cached_property
     def nodes(self) -> Nodes:
         """For admins: the nodes, and taking one out of service."""
-        from gpudev.client.nodes import Nodes
+        from gpudev.client.admin import Nodes
 
         return Nodes(self)
 
@@ -217,7 +215,7 @@ class Client:
 
     def list_keys(self) -> KeyList:
         """One's own API keys, newest first."""
-        from gpudev.wire.keys import KeyList
+        from gpudev.wire.identity import KeyList
 
         return self.call(KeyList, "GET", "/v1/keys")
 
@@ -227,7 +225,7 @@ class Client:
         A key has one successor, so this is not repeated by itself; `Conflict` if somebody has rotated the key
         already. Where the answer was lost, log in again.
         """
-        from gpudev.wire.keys import RotatedKey
+        from gpudev.wire.identity import RotatedKey
 
         answer = self.send(RotatedKey, "POST", "/v1/keys/rotate")
         self._keep(answer.api_key, answer.expires_at)
@@ -235,7 +233,7 @@ class Client:
 
     def revoke_key(self, prefix: str) -> RevokedKey:
         """End one of one's own keys, named by its first characters."""
-        from gpudev.wire.keys import RevokedKey
+        from gpudev.wire.identity import RevokedKey
 
         return self.call(RevokedKey, "DELETE", f"/v1/keys/{quote(prefix, safe='')}")
 

@@ -6,28 +6,96 @@ again after a lost connection, and is, for as long as the reservation is active.
 
 Before the reservation ends, the command is stopped, so that there is time to fetch what it wrote. We do that
 while we are connected; a watcher beside the command does it when we are not.
+
+Results arrive in a folder of their own and are moved to their places one by one, when all of them are here: a
+connection that is lost half-way changes nothing. No link is followed, and a secret of yours that was never
+sent is not replaced. What cannot go to its place is put aside.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TypeVar
 
 from gpudev.client import remote, ssh
-from gpudev.client.box import Box
+from gpudev.client.dev_server import Box
 from gpudev.client.errors import CommandFailed, ConnectionLost, NotActive, Unreachable
 from gpudev.client.interruption import pause
 from gpudev.client.manifest import EVERYTHING_USUAL, Manifest, Wanted
-from gpudev.client.programs import stream_program
-from gpudev.client.results import Placed, arriving_in, place_results
+from gpudev.client.programs import run_program, stream_program
 from gpudev.client.scripts import read_script
+from gpudev.client.secret_files import find_secret_name
+from gpudev.client.ssh import id8
 from gpudev.texts.vocabulary import Status
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """How many files are new or changed, and which of them were put aside."""
+
+    count: int = 0
+    aside: tuple[str, ...] = ()
+    """Their paths below `aside_folder`."""
+    aside_folder: Path | None = None
+
+
+@contextmanager
+def arriving_in(folder: Path) -> Iterator[Path]:
+    """A folder to unpack into, on the file system where the files are to go."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=".gpu-dev-fetch-", dir=folder) as arrived:
+        yield Path(arrived)
+
+
+def place_results(
+    arrived: Path, folder: Path, aside: Path, was_sent: Callable[[str], bool] = lambda _: False
+) -> Placed:
+    """Move all that arrived into the folder. A secret is replaced only if it `was_sent` from here."""
+    count = 0
+    put_aside = []
+    for path in _list_files(arrived):
+        is_kept = _is_secret(path) and not was_sent(path) and os.path.lexists(folder / path)
+        if is_kept or not _can_go_to(folder, path):
+            put_aside.append(path)
+        target = (aside if path in put_aside[-1:] else folder) / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        (arrived / path).replace(target)
+        count += 1
+    return Placed(count, tuple(put_aside), aside if put_aside else None)
+
+
+def _list_files(arrived: Path) -> list[str]:
+    found = []
+    for place, folders, names in os.walk(arrived):
+        links = [name for name in folders if (Path(place) / name).is_symlink()]
+        found += [os.path.relpath(Path(place) / name, arrived) for name in (*names, *links)]
+    return sorted(found)
+
+
+def _is_secret(path: str) -> bool:
+    parts = path.split("/")
+    return any(find_secret_name("/".join(parts[: count + 1])) for count in range(len(parts)))
+
+
+def _can_go_to(folder: Path, path: str) -> bool:
+    """Nothing is in the way: a link or a file where a folder is needed, a folder where the file goes."""
+    *parents, _ = path.split("/")
+    for count in range(len(parents)):
+        place = folder.joinpath(*parents[: count + 1])
+        if os.path.lexists(place) and (place.is_symlink() or not place.is_dir()):
+            return False
+    target = folder / path
+    return target.is_symlink() or not target.is_dir()
+
 
 T = TypeVar("T")
 
@@ -188,3 +256,21 @@ class Submission:
                 f"Reservation {ssh.id8(job.job_id)} is {job.status}: {words}",
                 hint=f"See what happened with: gpu-dev show {ssh.id8(job.job_id)}",
             )
+
+
+def find_offset(box: Box, tail: int | None) -> int | None:
+    """Where its last lines begin. None where no command was started, or where nobody here may log in."""
+    lines = "" if tail is None else str(tail)
+    command = remote.script_command("output", _run_of(box), lines)
+    finished = run_program(box.nodes[0].ssh(command))
+    return int(finished.stdout) if finished.exit_code == 0 else None
+
+
+def pass_output(box: Box, offset: int, write: Callable[[bytes], object], *, follow: bool) -> None:
+    """From there on; `follow` goes on until the command is over."""
+    command = remote.script_command("follow", _run_of(box), str(offset), "" if follow else "0")
+    stream_program(box.nodes[0].ssh(command), write)
+
+
+def _run_of(box: Box) -> str:
+    return f"submit/{id8(box.id)}/run"

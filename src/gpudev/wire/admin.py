@@ -1,10 +1,12 @@
-"""What admins see, on the wire."""
+"""What admins see, on the wire: users, the audit log, reports, disks, nodes and dead letters."""
 
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Annotated
 
 from gpudev.wire.message import message
+from gpudev.wire.text import Text
 
 
 @message
@@ -121,3 +123,121 @@ class DiskDrift:
     """What a person should look at."""
     problems: list[str]
     """Disks that cannot go on, with what to do."""
+
+
+@message
+class DeadLetterDetail:
+    letter_id: str
+    """Its id: the queue that it was in, and a number."""
+    queue: str
+    """gpu_reservations, disk_operations or notifications."""
+    message: str
+    """As it was sent, in JSON; at most the first 2000 characters."""
+    error: str
+    """Why it was given up; empty if it was given up by an earlier version."""
+    died_at: datetime
+    """When it was given up."""
+
+
+@message
+class DeadLetterList:
+    dead_letters: list[DeadLetterDetail]
+    """The newest first, at most 1000."""
+
+
+@message
+class DeadLetterChanged:
+    letter_id: str
+    """Which one."""
+    message: str
+    """What was done."""
+
+
+@message
+class NodeReservation:
+    """A reservation that holds room on a node."""
+
+    job_id: str
+    """Its id."""
+    name: str
+    """Its name."""
+    user: str
+    """Whose it is."""
+    status: str
+    """Its status."""
+    gpu_count: int
+    """Its GPUs on this node."""
+    expires_at: datetime | None = None
+    """When it ends, once it is active."""
+
+
+@message
+class NodeDetail:
+    name: str
+    """Name of the node."""
+    gpu_type: str
+    """Its GPU type."""
+    slots: int
+    """Its GPUs, or the user slots of a CPU node; 0 if it is gone."""
+    state: str
+    """in_service, closed (the cluster itself places nothing there), draining, drained, or gone."""
+    reservations: list[NodeReservation]
+    """Those that hold room there, the first to end first."""
+    reason: str | None = None
+    """Why it is drained, if that was said."""
+    drained_by: str | None = None
+    """Who drained it."""
+    drained_at: datetime | None = None
+    """When it was drained."""
+    emptied_at: datetime | None = None
+    """Since when nothing is left on the drained node."""
+
+
+@message
+class NodeList:
+    nodes: list[NodeDetail]
+    """By type and name."""
+
+
+@message
+class DrainRequest:
+    reason: Annotated[str, Text(200, code="bad_reason")] = ""
+    """Why, in one line; the owners of reservations there read it."""
+
+
+@message
+class NodeChanged:
+    node: NodeDetail
+    """The node as it is now."""
+    message: str
+    """What was done, and what that means."""
+
+
+@message
+class UsageRow:
+    key: str
+    """The user, the GPU type or the day (UTC)."""
+    reservations: int
+    """How many ran in the span."""
+    gpu_hours: float
+    """GPUs times hours, of CPU types slots times hours, within the span."""
+    early_releases: int
+    """How many ended before their time, whyever."""
+    mean_wait_minutes: float | None = None
+    """From request to start, of those that started in the span."""
+    idle_share: float | None = None
+    """The part of the time in which nobody used them, 0 to 1, as far as it was measured."""
+    cost: float | None = None
+    """By the prices that the operator has set."""
+
+
+@message
+class UsageTable:
+    begin: datetime
+    """Where the span begins."""
+    end: datetime
+    """Where it ends."""
+    by: str
+    """`user`, `type` or `day`."""
+    rows: list[UsageRow]
+    """One a key, in order."""

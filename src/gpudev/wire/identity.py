@@ -1,4 +1,4 @@
-"""Logging in by AWS, and the proof of who one is at GitHub, on the wire."""
+"""Who one is, on the wire: the login by AWS, the proof for GitHub, and API keys."""
 
 from __future__ import annotations
 
@@ -71,3 +71,49 @@ class GitHubChallenge:
     """The keys that this user has published at GitHub."""
     expires_at: datetime
     """Until when the signature must be here."""
+
+
+@message
+class RotatedKey:
+    """A new key. The one that asked for it goes on working for a moment."""
+
+    api_key: str
+    """The key itself; it is told only now."""
+    key_prefix: str
+    """Its first 8 characters, by which it is named."""
+    user_id: int
+    """Number of the user."""
+    username: str
+    """Name of the user."""
+    expires_at: datetime
+    """When the key ends."""
+
+
+@message
+class KeyInfo:
+    key_prefix: str
+    """The first 8 characters, by which a key is named; the rest is not kept anywhere."""
+    created_at: datetime
+    """When it was given."""
+    expires_at: datetime
+    """When it ends, or ended."""
+    is_active: bool
+    """Neither expired nor revoked."""
+    is_current: bool
+    """The key that this request came with."""
+    last_used_at: datetime | None = None
+    """When it was last used, to the minute or so."""
+
+
+@message
+class KeyList:
+    keys: list[KeyInfo]
+    """The newest 100, newest first."""
+
+
+@message
+class RevokedKey:
+    key_prefix: str
+    """The key that has ended."""
+    message: str
+    """The same in words."""

@@ -12,8 +12,15 @@ import pytest
 from gpudev.cli.render.admin import format_audit, format_users, format_verification
 from gpudev.cli.render.times import Now
 from gpudev.client import codec
-from gpudev.wire.admin import AuditEntryDetail, AuditFinding, AuditPage, AuditVerification, UserDetail
-from gpudev.wire.reports import UsageRow, UsageTable
+from gpudev.wire.admin import (
+    AuditEntryDetail,
+    AuditFinding,
+    AuditPage,
+    AuditVerification,
+    UsageRow,
+    UsageTable,
+    UserDetail,
+)
 from tests.support.fake_api import FakeApi, Reply
 from tests.support.golden import check_golden
 from tests.support.wire_values import NOW

@@ -10,7 +10,7 @@ import pytest
 from gpudev.cli.render.dead_letters import format_dead_letters
 from gpudev.cli.render.times import Now
 from gpudev.client import codec
-from gpudev.wire.dead_letters import DeadLetterChanged, DeadLetterDetail, DeadLetterList
+from gpudev.wire.admin import DeadLetterChanged, DeadLetterDetail, DeadLetterList
 from tests.support.fake_api import FakeApi, Reply
 from tests.support.golden import check_golden
 from tests.support.wire_values import NOW

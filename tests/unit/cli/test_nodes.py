@@ -10,7 +10,7 @@ import pytest
 from gpudev.cli.render.nodes import format_change, format_nodes
 from gpudev.cli.render.times import Now
 from gpudev.client import codec
-from gpudev.wire.nodes import NodeChanged, NodeDetail, NodeList, NodeReservation
+from gpudev.wire.admin import NodeChanged, NodeDetail, NodeList, NodeReservation
 from tests.support.fake_api import FakeApi, Reply
 from tests.support.golden import check_golden
 from tests.support.wire_values import NOW

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 import pytest
 
 from gpudev.client import aio, codec
+from gpudev.client.admin import Nodes
 from gpudev.client.aio import AsyncBox, AsyncClient, AsyncDisks, AsyncNodes, awaited, iterated
-from gpudev.client.box import Box
+from gpudev.client.dev_server import Box
 from gpudev.client.disks import Disks
 from gpudev.client.errors import Interrupted, NotFound
 from gpudev.client.interruption import Interruption, interrupted_by, pause, stopped_by
-from gpudev.client.nodes import Nodes
 from gpudev.client.programs import run_program
 from gpudev.client.session import Client, connect
 from tests.support.fake_api import FakeApi, Reply

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from gpudev.client.aws import find_sts, sign_login
 from gpudev.client.config import AwsPlace, find_target, read_surroundings
 from gpudev.client.errors import LoginFailed, NotAllowed, Unreachable
+from gpudev.client.login import find_sts, sign_login
 from gpudev.client.session import connect
 from tests.support.fake_api import FakeApi, Reply, login_answer
 from tests.support.sigv4 import Key, Question, sign

@@ -11,7 +11,7 @@ import pytest
 from gpudev.adapters.github.signatures import SshSignatures
 from gpudev.client.config import Surroundings
 from gpudev.client.errors import LoginFailed
-from gpudev.client.github import sign_challenge
+from gpudev.client.ssh_keys import sign_challenge
 from gpudev.wire.identity import GitHubChallenge, GitHubProof
 from tests.support.ssh_signing import make_ssh_key, running_agent
 

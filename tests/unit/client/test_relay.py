@@ -17,7 +17,7 @@ from websockets.protocol import OPEN
 from websockets.server import ServerProtocol
 
 from gpudev.client.errors import ClientError, Unreachable
-from gpudev.client.relay import Relay
+from gpudev.client.tunnel import Relay
 from gpudev.wire.tunnel import END_OF_STREAM, IDLE
 
 DEADLINE_SECONDS = 30

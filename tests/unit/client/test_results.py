@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpudev.client.results import arriving_in, place_results
+from gpudev.client.submission import arriving_in, place_results
 
 
 @pytest.fixture

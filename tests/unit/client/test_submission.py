@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from gpudev.client import codec, submission
-from gpudev.client.box import Box
+from gpudev.client.dev_server import Box
 from gpudev.client.errors import CommandFailed, ConnectionLost, NotActive, Unreachable
 from gpudev.client.session import Client, connect
 from gpudev.client.submission import Submission

@@ -10,7 +10,7 @@ from gpudev.cli.output import Output, format_options, json_option, pass_output, 
 from gpudev.cli.screen import find_width
 
 if TYPE_CHECKING:
-    from gpudev.wire.dead_letters import DeadLetterChanged
+    from gpudev.wire.admin import DeadLetterChanged
 
 
 @click.group("dead-letters", invoke_without_command=True)

@@ -50,7 +50,7 @@ def command(context: click.Context, places: tuple[str, ...], node: int) -> None:
     train: and gpu-dev cp train:logs/out.txt .
     """
     from gpudev.cli.becoming import become_openssh
-    from gpudev.client.box import attach, get_node
+    from gpudev.client.dev_server import attach, get_node
 
     parsed = [parse_place(text) for text in places]
     reservation = find_reservation(parsed) if len(parsed) > 1 else None

@@ -51,8 +51,8 @@ def command(context: click.Context, /, reservation: str | None, tail: int | None
 def _show(client: Client, job: JobDetail, tail: int | None, *, follow: bool) -> None:
     """The server's own log comes from the API; the command's output, while it can be reached, by SSH."""
     from gpudev.cli.job_run import write_output
-    from gpudev.client.box import Box
-    from gpudev.client.job_output import find_offset, pass_output
+    from gpudev.client.dev_server import Box
+    from gpudev.client.submission import find_offset, pass_output
 
     box = Box(client, job) if job.status == Status.ACTIVE else None
     offset = find_offset(box, tail) if box else None

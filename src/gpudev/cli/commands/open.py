@@ -33,7 +33,7 @@ def command(
 
     from gpudev.cli.selection import get_active
     from gpudev.client import session
-    from gpudev.client.box import attach, get_node
+    from gpudev.client.dev_server import attach, get_node
     from gpudev.client.editors import EDITORS
     from gpudev.client.programs import run_program
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gpudev.cli.render.table import format_table
 from gpudev.cli.render.times import Now, format_moment
-from gpudev.wire.dead_letters import DeadLetterDetail
+from gpudev.wire.admin import DeadLetterDetail
 
 
 def format_dead_letters(letters: Sequence[DeadLetterDetail], now: Now, width: int | None = None) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gpudev.cli.render.table import format_table
 from gpudev.cli.render.times import Now, format_moment
 from gpudev.client.ssh import id8
-from gpudev.wire.nodes import NodeChanged, NodeDetail, NodeReservation
+from gpudev.wire.admin import NodeChanged, NodeDetail, NodeReservation
 
 
 def format_nodes(nodes: Sequence[NodeDetail], now: Now, width: int | None = None) -> str:

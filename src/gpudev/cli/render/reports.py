@@ -6,7 +6,7 @@ import csv
 import io
 
 from gpudev.cli.render.table import format_table
-from gpudev.wire.reports import UsageRow, UsageTable
+from gpudev.wire.admin import UsageRow, UsageTable
 
 _COLUMNS = (
     "reservations",

@@ -6,7 +6,7 @@ import os
 import pwd
 from datetime import timedelta
 
-from gpudev.adapters.github.keys import GitHubKeys
+from gpudev.adapters.github.directory import GitHubKeys
 from gpudev.app.audit_log import AuditTally
 from gpudev.app.identity.authentication import Admit, Authenticate, KeyScreen, KeyUses
 from gpudev.app.identity.aws_login import AllowedAccounts, AwsLogin, AwsLoginRules, GitHubCheck, GoodStanding
@@ -85,7 +85,7 @@ def make_github_check(
         return None
     # Late: asyncssh takes longer to load than much of the API, and most do without.
     from gpudev.adapters.github.directory import GitHubApi, RestDirectory  # noqa: PLC0415 - see above
-    from gpudev.adapters.github.signatures import SshSignatures  # noqa: PLC0415 - see above
+    from gpudev.adapters.github.ssh_signatures import SshSignatures  # noqa: PLC0415 - see above
 
     policy = GitHubPolicy(
         organisation=settings.organisation,

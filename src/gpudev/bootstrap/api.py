@@ -9,7 +9,7 @@ import shutil
 
 import uvloop
 
-from gpudev.adapters.github.keys import GitHubKeys
+from gpudev.adapters.github.directory import GitHubKeys
 from gpudev.adapters.local.state import StateFolder
 from gpudev.api.service import make_service
 from gpudev.app.admin import Admin

@@ -14,7 +14,7 @@ from pathlib import Path
 import uvloop
 
 from gpudev.adapters.local.supervisor import tell_ready
-from gpudev.adapters.webhook.notifier import WebhookNotifier
+from gpudev.adapters.webhook import WebhookNotifier
 from gpudev.app.controllers.admission import AdmissionController
 from gpudev.app.controllers.chores import EVERY as PRUNING_EVERY
 from gpudev.app.controllers.chores import Pruning, Sampler, SendNotifications, VerifyAudit

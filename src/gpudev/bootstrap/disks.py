@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, assert_never
 
-from gpudev.adapters.absent.volumes import AbsentVolumes
+from gpudev.adapters.absent import AbsentVolumes
 from gpudev.adapters.local.disk_folders import DiskFolders, list_attached
 from gpudev.adapters.local.volumes import LocalVolumes
 from gpudev.bootstrap.foundation import uses_kubernetes
@@ -118,8 +118,7 @@ def make_listings(settings: Settings) -> Listings | None:
     """Where file listings are kept; None: in the database."""
     if not settings.disks.listing_bucket:
         return None
-    from gpudev.adapters.aws.listings import S3Listings  # noqa: PLC0415 - as above
-    from gpudev.adapters.aws.volumes import make_client  # noqa: PLC0415 - as above
+    from gpudev.adapters.aws.volumes import S3Listings, make_client  # noqa: PLC0415 - only the extra `aws` brings it
 
     return S3Listings(make_client("s3", settings.aws.region), settings.disks.listing_bucket)
 

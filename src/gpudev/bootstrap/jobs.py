@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from dataclasses import dataclass
 
-from gpudev.adapters.absent.cluster import AbsentCluster
+from gpudev.adapters.absent import AbsentCluster
 from gpudev.adapters.aws.scaling import AwsScaling
 from gpudev.app.availability import RefreshAvailability
 from gpudev.app.controllers.admission import AdmissionController

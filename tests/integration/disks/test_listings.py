@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpudev.adapters.aws.listings import S3Listings
+from gpudev.adapters.aws.volumes import S3Listings
 from gpudev.app.disks import OwnDisks
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.disk import DiskId, SnapshotId

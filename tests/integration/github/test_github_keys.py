@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpudev.adapters.github.keys import GitHubKeys
+from gpudev.adapters.github.directory import GitHubKeys
 from gpudev.domain.errors import KeysUnavailable
 from tests.support.github import FakeGitHub, running_github
 from tests.support.reservations import PUBLIC_KEY

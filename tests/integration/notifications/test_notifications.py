@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from gpudev.adapters.webhook.notifier import WebhookNotifier, sign
+from gpudev.adapters.webhook import WebhookNotifier, sign
 from gpudev.app.controllers.chores import SendNotifications
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.notification import MOST_TRIES, Target

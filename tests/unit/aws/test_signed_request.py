@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpudev.adapters.aws.signed_request import CheckedRequest, SigningRules, check_signed_request
+from gpudev.adapters.aws.sts import CheckedRequest, SigningRules, check_signed_request
 from gpudev.domain.errors import Unauthenticated
 from gpudev.ports.identity import SignedRequest
 from tests.support.sigv4 import Key, Question, sign

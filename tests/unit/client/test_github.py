@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpudev.adapters.github.signatures import SshSignatures
+from gpudev.adapters.github.ssh_signatures import SshSignatures
 from gpudev.client.config import Surroundings
 from gpudev.client.errors import LoginFailed
 from gpudev.client.ssh_keys import sign_challenge

@@ -17,8 +17,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpudev.adapters.github.public_keys import is_signed_by
-from gpudev.adapters.github.signatures import MAX_SIGNATURE, SshSignatures, read_envelope
+from gpudev.adapters.github.ssh_signatures import MAX_SIGNATURE, SshSignatures, is_signed_by, read_envelope
 from gpudev.domain.errors import Unauthenticated
 from tests.support.ssh_signing import make_ssh_key, ssh_sign
 

@@ -1,1 +1,1 @@
-"""Amazon Web Services: who somebody is, by AWS' own word."""
+"""Amazon Web Services: identities by STS, disks on EBS, listings in S3, Auto Scaling groups."""

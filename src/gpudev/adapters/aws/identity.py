@@ -13,8 +13,7 @@ import botocore.session
 from botocore.credentials import Credentials, ReadOnlyCredentials
 from botocore.exceptions import BotoCoreError
 
-from gpudev.adapters.aws import sts
-from gpudev.adapters.aws.signed_request import SigningRules, check_signed_request
+from gpudev.adapters.aws.sts import SigningRules, ask, check_signed_request, sign
 from gpudev.domain.errors import IdentityUnavailable, Unauthenticated
 from gpudev.domain.identity import read_arn
 from gpudev.ports.identity import AwsCredentials, Evidence, Finding, SignedRequest
@@ -49,7 +48,7 @@ class AwsIdentityProvider:
         match evidence:
             case SignedRequest():
                 request = check_signed_request(evidence, self._rules, now)
-                arn = await self._in_thread(lambda: sts.ask(request.origin, request.headers))
+                arn = await self._in_thread(lambda: ask(request.origin, request.headers))
                 return Finding(read_arn(arn), request.proof)
             case AwsCredentials():
                 return Finding(read_arn(await self._in_thread(lambda: self._ask_as(evidence))))
@@ -80,8 +79,8 @@ class AwsIdentityProvider:
 
     def _ask_with(self, credentials: Credentials | ReadOnlyCredentials) -> str:
         origin = self._access.origin
-        headers = sts.sign(origin, self._access.region, credentials)
-        return sts.ask(origin, headers, refused_as="bad_credentials")
+        headers = sign(origin, self._access.region, credentials)
+        return ask(origin, headers, refused_as="bad_credentials")
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)

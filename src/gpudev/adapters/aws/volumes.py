@@ -1,6 +1,7 @@
-"""EBS as the storage of disks: encrypted gp3 volumes and their snapshots.
+"""AWS as the storage of disks: gp3 volumes of EBS, their snapshots, and file listings in an S3 bucket.
 
-botocore blocks, so every call has a thread. Listings are paged; nothing is asked for each disk.
+Volumes are encrypted. botocore blocks, so every call has a thread. Listings are paged; no request is made
+for each disk. Errors of AWS are translated: some pass by themselves, the others are refusals.
 """
 
 from __future__ import annotations
@@ -8,16 +9,25 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import botocore.session
 from botocore.config import Config
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
-from gpudev.adapters.aws import tags as tagging
-from gpudev.adapters.aws.errors import GONE, code_of, translated_errors
-from gpudev.adapters.aws.observe import snapshot_from, volume_from
+from gpudev.adapters.aws.ebs_facts import (
+    ANY_NAME,
+    DISK_ID,
+    TOKEN,
+    USER,
+    outdated_keys,
+    snapshot_from,
+    tags_to_aws,
+    volume_from,
+)
 from gpudev.domain.disk import DiskId, SnapshotId, VolumeId
+from gpudev.domain.errors import Defect, StorageRefused, StorageUnavailable
 from gpudev.domain.volume import (
     DiskTags,
     FileListing,
@@ -28,6 +38,53 @@ from gpudev.domain.volume import (
     VolumeSpec,
 )
 from gpudev.texts.fact import Fact, fact
+
+_PASSING = frozenset(
+    {
+        "RequestLimitExceeded",
+        "Throttling",
+        "ThrottlingException",
+        "RequestThrottled",
+        "SlowDown",
+        "SnapshotCreationPerVolumeRateExceeded",
+        "ConcurrentSnapshotLimitExceeded",
+        "InsufficientVolumeCapacity",
+        "VolumeModificationRateExceeded",
+        "IncorrectModificationState",
+        "IncorrectState",
+        "InternalError",
+        "InternalFailure",
+        "ServerInternal",
+        "ServiceUnavailable",
+        "Unavailable",
+        "RequestExpired",
+        "RequestTimeout",
+    }
+)
+"""Asking again, later, is all there is to do."""
+
+GONE = frozenset({"InvalidVolume.NotFound", "InvalidSnapshot.NotFound"})
+"""Of an answer to a deletion: it is done."""
+
+
+def code_of(error: ClientError) -> str:
+    return str(error.response.get("Error", {}).get("Code", ""))
+
+
+@contextmanager
+def translated_errors(what: Fact) -> Iterator[None]:
+    """No answer and "later" are `StorageUnavailable`, a refusal is `StorageRefused` with what to do."""
+    try:
+        yield
+    except ClientError as error:
+        code = code_of(error)
+        words = str(error.response.get("Error", {}).get("Message", "")) or code
+        if code in _PASSING:
+            raise StorageUnavailable("aws_asks_to_wait", aws_code=code, what=what) from error
+        raise StorageRefused("aws_refused", aws_code=code, what=what, words=words) from error
+    except BotoCoreError as error:
+        raise StorageUnavailable("aws_silent", words=str(error)) from error
+
 
 T = TypeVar("T")
 
@@ -62,7 +119,7 @@ class AwsVolumes:
 
     async def find(self, disk_id: DiskId, volume_id: VolumeId | None) -> Holdings:
         """By the disk's tag; what was made by somebody else has none yet, and is found by its volume."""
-        tagged = {f"tag:{tagging.DISK_ID}": [disk_id]}
+        tagged = {f"tag:{DISK_ID}": [disk_id]}
         volumes, snapshots = await asyncio.gather(self._list_volumes(tagged), self._list_snapshots(tagged))
         if volume_id is not None and volume_id not in {each.volume_id for each in volumes}:
             named = {"volume-id": [volume_id]}
@@ -75,13 +132,13 @@ class AwsVolumes:
     async def list_volumes(self) -> tuple[ObservedVolume, ...]:
         """Also those that say only half, so that somebody hears of them."""
         of_users, of_names = await asyncio.gather(
-            self._list_volumes({"tag-key": [tagging.USER]}),
-            self._list_volumes({"tag-key": [tagging.ANY_NAME]}),
+            self._list_volumes({"tag-key": [USER]}),
+            self._list_volumes({"tag-key": [ANY_NAME]}),
         )
         return tuple({each.volume_id: each for each in (*of_users, *of_names)}.values())
 
     async def list_snapshots(self) -> tuple[ObservedSnapshot, ...]:
-        return await self._list_snapshots({"tag-key": [tagging.USER]})
+        return await self._list_snapshots({"tag-key": [USER]})
 
     async def create_volume(self, spec: VolumeSpec) -> None:
         zone = spec.zone or self._zone or await self._first_zone()
@@ -95,7 +152,7 @@ class AwsVolumes:
             "TagSpecifications": [
                 {
                     "ResourceType": "volume",
-                    "Tags": tagging.tags_to_aws(spec.tags, **{tagging.TOKEN: spec.token}),
+                    "Tags": tags_to_aws(spec.tags, **{TOKEN: spec.token}),
                 }
             ],
         }
@@ -111,10 +168,10 @@ class AwsVolumes:
 
     async def create_snapshot(self, spec: SnapshotSpec) -> None:
         """EBS has no token for snapshots: ours is a tag, which is looked for first."""
-        begun = await self._list_snapshots({f"tag:{tagging.TOKEN}": [spec.token]})
+        begun = await self._list_snapshots({f"tag:{TOKEN}": [spec.token]})
         if begun:
             return
-        tags = tagging.tags_to_aws(spec.tags, **{tagging.TOKEN: spec.token})
+        tags = tags_to_aws(spec.tags, **{TOKEN: spec.token})
         await self._call(
             fact("to_snapshot_volume", id=spec.volume_id),
             lambda: self._client.create_snapshot(
@@ -131,9 +188,9 @@ class AwsVolumes:
         ids = [*volume_ids, *snapshot_ids]
         if not ids:
             return
-        added = tagging.tags_to_aws(tags)
+        added = tags_to_aws(tags)
         await self._call(fact("to_tag"), lambda: self._client.create_tags(Resources=ids, Tags=added))
-        outdated = tagging.outdated_keys(tags)
+        outdated = outdated_keys(tags)
         await self._call(fact("to_untag"), lambda: self._client.delete_tags(Resources=ids, Tags=outdated))
 
     async def delete_volume(self, volume_id: VolumeId) -> None:
@@ -194,3 +251,41 @@ class AwsVolumes:
 def _short(token: str) -> str:
     """AWS takes 64 characters: two ids are too long, and the last one tells them apart."""
     return token[-64:]
+
+
+_SCHEME = "s3://"
+
+
+class S3Listings:
+    def __init__(self, client: Any, bucket: str) -> None:
+        self._client = client
+        self._bucket = bucket
+
+    async def keep(self, disk_id: DiskId, snapshot_id: SnapshotId, text: str) -> str:
+        key = f"disks/{disk_id}/{snapshot_id}.txt"
+        content = text.encode()
+
+        def put() -> None:
+            self._client.put_object(
+                Bucket=self._bucket,
+                Key=key,
+                Body=content,
+                ContentType="text/plain; charset=utf-8",
+                ServerSideEncryption="AES256",
+            )
+
+        with translated_errors(fact("to_keep_listing")):
+            await asyncio.to_thread(put)
+        return f"{_SCHEME}{self._bucket}/{key}"
+
+    async def read(self, address: str) -> str:
+        bucket, _, key = address.removeprefix(_SCHEME).partition("/")
+        if not address.startswith(_SCHEME) or not key:
+            raise Defect("listing_address_wrong", address=address)
+
+        def get() -> str:
+            content: bytes = self._client.get_object(Bucket=bucket, Key=key)["Body"].read()
+            return content.decode()
+
+        with translated_errors(fact("to_read_listing")):
+            return await asyncio.to_thread(get)

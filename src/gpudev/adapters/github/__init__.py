@@ -1,1 +1,1 @@
-"""GitHub: the public SSH keys of its users."""
+"""GitHub: the public SSH keys, memberships and signatures of its users."""

@@ -1,8 +1,9 @@
-"""GitHub's REST API, asked whether a user is in an organisation or a team, or may push to a repository.
+"""GitHub: the public keys of a user, and whether a user is in an organisation or team, or may push.
 
-Three small questions, each with one answer of a known shape. "Not found" is an answer: GitHub says it of who
-is not a member. Whatever else is not expected, a token that may not ask among it, says nothing about the user
-and is `IdentityUnavailable`. No redirect is followed, since the token would go along.
+Keys come from `https://github.com/<user>.keys`, without an account or a token. The REST API answers three
+small questions, each with one answer of a known shape. "Not found" is an answer: GitHub says it of a user
+who is not a member. Any other unexpected answer, such as to a token that may not ask, says nothing about the
+user and is `IdentityUnavailable`. No redirect is followed, since the token would go along.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import asyncio
 import http.client
 import json
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -18,7 +21,8 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from gpudev import __version__
-from gpudev.domain.errors import IdentityUnavailable
+from gpudev.domain.access import is_public_key
+from gpudev.domain.errors import IdentityUnavailable, KeysUnavailable
 from gpudev.domain.github import GitHubPolicy, Membership, Standing
 from gpudev.texts.fact import fact
 
@@ -147,3 +151,42 @@ def _find_pause(answer: _Answer, now: float) -> float | None:
 def _limited(pause: float) -> IdentityUnavailable:
     why = fact("github_rate_limited")
     return IdentityUnavailable("github_unavailable", why=why, retry_after=timedelta(seconds=pause))
+
+
+_MOST_BYTES = 1_000_000
+_NOT_FOUND = 404
+
+
+class GitHubKeys:
+    """`timeout_seconds` is for the whole answer, looking up the name included."""
+
+    def __init__(self, base_url: str, timeout_seconds: float) -> None:
+        self._base_url = base_url.rstrip("/")
+        self._timeout_seconds = timeout_seconds
+
+    async def list_keys(self, github_user: str) -> tuple[str, ...]:
+        try:
+            async with asyncio.timeout(self._timeout_seconds):
+                text = await asyncio.to_thread(self._read, github_user)
+        except (OSError, http.client.HTTPException) as error:
+            words = str(error) or type(error).__name__
+            raise KeysUnavailable("github_keys_unreadable", github_user=github_user, why=words) from error
+        return tuple(line for line in map(str.strip, text.splitlines()) if is_public_key(line))
+
+    def _read(self, github_user: str) -> str:
+        url = f"{self._base_url}/{github_user}.keys"
+        try:
+            answer = urllib.request.urlopen(url, timeout=self._timeout_seconds)  # noqa: S310 - the operator's own address
+        except urllib.error.HTTPError as error:
+            error.close()
+            if error.code == _NOT_FOUND:
+                return ""
+            raise
+        with answer:
+            kind = answer.headers.get_content_type()
+            if kind != "text/plain":
+                # The page of some proxy in between: it says nothing about anybody's keys.
+                why = fact("github_keys_not_text", kind=kind)
+                raise KeysUnavailable("github_keys_unreadable", github_user=github_user, why=why)
+            body: bytes = answer.read(_MOST_BYTES)
+        return body.decode(errors="replace")

@@ -1,1 +1,0 @@
-"""What stands in where a part of the system cannot be reached from this process."""

@@ -19,7 +19,7 @@ from gpudev.adapters.postgres.pool import Database
 from gpudev.adapters.postgres.queries import split_queries
 from gpudev.api.service import make_service
 from gpudev.app.identity.authentication import hash_key
-from gpudev.bootstrap.api import make_application
+from gpudev.bootstrap.application import make_application
 from gpudev.bootstrap.foundation import begin, open_stores
 from gpudev.bootstrap.http_server import serve
 from gpudev.bootstrap.listeners import Listeners, listening

@@ -25,7 +25,7 @@ from gpudev.adapters.local.database.embedded_postgres import EmbeddedPostgres
 from gpudev.adapters.local.sandbox.isolation import probe_isolation
 from gpudev.adapters.postgres.migrate import migrate
 from gpudev.adapters.postgres.pool import Database, connect
-from gpudev.app.disk_reconciliation import ReconcileDisks
+from gpudev.app.disk_reconciliation import DiskReconciliation
 from gpudev.bootstrap.foundation import Stores, SystemClock
 from gpudev.client.session import Client
 from gpudev.domain.plans.reconciliation import Statistics
@@ -111,7 +111,7 @@ async def _reconcile_twice(dsn: str, url: str, count: int) -> Reconciled:
     async with Database(dsn) as database:
         stores = Stores.on(database)
         await stores.users.upsert("ada")
-        reconcile = ReconcileDisks(stores.disk_ledger, AwsVolumes(client, _ZONE), SystemClock(), "bench")
+        reconcile = DiskReconciliation(stores.disk_ledger, AwsVolumes(client, _ZONE), SystemClock(), "bench")
         first, made = await _time(reconcile)
         assert made.created == count
         calls.clear()
@@ -120,9 +120,9 @@ async def _reconcile_twice(dsn: str, url: str, count: int) -> Reconciled:
     return Reconciled(count, first, again, dict(calls))
 
 
-async def _time(reconcile: ReconcileDisks) -> tuple[float, Statistics]:
+async def _time(reconcile: DiskReconciliation) -> tuple[float, Statistics]:
     began = time.perf_counter()
-    done = await reconcile()
+    done = await reconcile.run()
     assert done is not None
     return time.perf_counter() - began, done.statistics
 

@@ -35,7 +35,7 @@ for package in (gpudev.bootstrap, gpudev.adapters.kubernetes):
         importlib.import_module(module.name)
 from gpudev.adapters.postgres.pool import Database
 from gpudev.api.service import make_service
-from gpudev.bootstrap.api import make_application
+from gpudev.bootstrap.application import make_application
 from gpudev.bootstrap.foundation import Stores
 from gpudev.settings import Settings
 settings = Settings()

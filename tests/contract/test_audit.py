@@ -10,7 +10,7 @@ import asyncpg
 import pytest
 
 from gpudev.adapters.postgres.pool import Database
-from gpudev.app.admin import Anchor, Verification, verify
+from gpudev.app.audit_log import Anchor, Verification, verify
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.audit import LATE, AuditAction, AuditEntry, AuditOutcome, FindingKind
 from gpudev.domain.errors import Conflict

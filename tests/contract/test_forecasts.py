@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from gpudev.app.figures import ShowForecastFigures
+from gpudev.app.figures import ForecastFigures
 from gpudev.app.reservations.preview import Preview
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.capacity import NodeRoom
@@ -137,7 +137,7 @@ async def test_figures_are_shown_to_prometheus(stores: Stores, user: User) -> No
     )
     clock = MovableClock(NOON + HOUR)
     preview = Preview(stores.forecasts, DEFAULT_CATALOGUE, TimePolicy(), clock)
-    await ShowForecastFigures(preview, stores.health).show()
+    await ForecastFigures(preview, stores.health).show()
     figures = {
         sample.labels["figure"]: sample.value
         for metric in FORECASTS.collect()

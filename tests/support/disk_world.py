@@ -22,8 +22,8 @@ from gpudev.adapters.local.volumes import LocalVolumes
 from gpudev.app.controllers.admission import AdmissionController
 from gpudev.app.controllers.disks import SAFETY_NET, DiskExecutor, DiskWork, Surroundings
 from gpudev.app.controllers.reservations import Rules
-from gpudev.app.disk_reconciliation import ReconcileDisks
-from gpudev.app.disks import OwnDisks, new_disk_id
+from gpudev.app.disk_reconciliation import DiskReconciliation
+from gpudev.app.disks import DiskUseCases, new_disk_id
 from gpudev.app.identity.authentication import Caller
 from gpudev.app.turns.engine import Engine, Hands
 from gpudev.bootstrap.foundation import Stores
@@ -261,7 +261,7 @@ class DiskWorld:
 
     def __post_init__(self) -> None:
         self.cluster = ModelCluster(self.storage)
-        self.own = OwnDisks(self.stores.disks, self.clock, rename_patience=timedelta(0))
+        self.own = DiskUseCases(self.stores.disks, self.clock, rename_patience=timedelta(0))
         self.start_controllers()
 
     def start_controllers(self) -> None:
@@ -274,7 +274,7 @@ class DiskWorld:
             stores.admissions, stores.gpu_types, self.cluster, rules, clock, "test"
         )
         self.disks = self.make_disk_engine(volumes)
-        self.reconcile = ReconcileDisks(stores.disk_ledger, volumes, clock, "test")
+        self.reconcile = DiskReconciliation(stores.disk_ledger, volumes, clock, "test").run
 
     def make_disk_engine(self, volumes: Any, listings: Listings | None = None) -> AnyEngine:
         stores = self.stores

@@ -11,7 +11,7 @@ from gpudev.api.encoding import json_response
 from gpudev.api.jobs import JobId
 from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.api.zones import Zone
-from gpudev.app.reservations.operations import ExtensionRequest
+from gpudev.app.reservations import ExtensionRequest
 from gpudev.domain.errors import Invalid
 from gpudev.domain.reservation import Reservation
 from gpudev.texts.fact import fact
@@ -39,11 +39,11 @@ async def extend_job(
     x_gpu_dev_client: ClientVersion = None,
 ) -> Response:
     """Give an active reservation more time, also in the grace after its end; 48 hours in all at most."""
-    reservation = await app.find(caller, job_id)
+    reservation = await app.reservations.find(caller, job_id)
     asked = ExtensionRequest(
         body.extension_hours, idempotency_key or "", looks_first=x_gpu_dev_client is None
     )
-    accepted = await app.extend(caller, reservation, asked)
+    accepted = await app.reservations.extend(caller, reservation, asked)
     answer = ActionResponse(
         job_id=reservation.id,
         action=OperationKind.EXTEND,
@@ -57,8 +57,8 @@ async def extend_job(
 @router.post("/jobs/{job_id}/keep", response_model=ActionResponse, responses=problems(400, 404, 409))
 async def keep_job(app: App, caller: Caller, job_id: JobId, body: KeepRequest, zone: Zone) -> Response:
     """Hold off the end of an active reservation that nobody uses, for some hours."""
-    reservation = await app.find(caller, job_id)
-    operation_id = await app.keep(caller, reservation, body.hours, body.reason)
+    reservation = await app.reservations.find(caller, job_id)
+    operation_id = await app.reservations.keep(caller, reservation, body.hours, body.reason)
     answer = ActionResponse(
         job_id=reservation.id,
         action=OperationKind.KEEP,
@@ -73,14 +73,14 @@ async def keep_job(app: App, caller: Caller, job_id: JobId, body: KeepRequest, z
 @router.post("/jobs/{job_id}/jupyter/disable", response_model=ActionResponse, responses=problems(404, 409))
 async def switch_jupyter(app: App, caller: Caller, job_id: JobId) -> Response:
     """Start or stop Jupyter Lab on a dev server. Not supported yet: 400 `not_supported_yet`."""
-    reservation = await app.find(caller, job_id)
+    reservation = await app.reservations.find(caller, job_id)
     raise Invalid("jupyter_not_supported", reservation=reservation.id, code="not_supported_yet")
 
 
 @router.post("/jobs/{job_id}/users", response_model=ActionResponse, responses=problems(404, 409))
 async def add_user(app: App, caller: Caller, job_id: JobId) -> Response:
     """Let another person log in. Not supported yet: 400 `not_supported_yet`."""
-    raise _sharing_is_not_there(await app.find(caller, job_id))
+    raise _sharing_is_not_there(await app.reservations.find(caller, job_id))
 
 
 @router.delete("/jobs/{job_id}/users/{name}", response_model=ActionResponse, responses=problems(404, 409))
@@ -91,7 +91,7 @@ async def remove_user(
     name: Annotated[Lookup, Path(description="Name of the person at GitHub.")],  # noqa: ARG001 - see below
 ) -> Response:
     """Let another person log in no longer. Not supported yet: 400 `not_supported_yet`."""
-    raise _sharing_is_not_there(await app.find(caller, job_id))
+    raise _sharing_is_not_there(await app.reservations.find(caller, job_id))
 
 
 @router.get("/jobs/{job_id}/usage", response_model=JobUsage, responses=problems(404, 409))
@@ -102,8 +102,8 @@ async def get_usage(
     points: Annotated[int, Query(ge=1, le=500, description="In how many stretches of time.")] = 40,
 ) -> Response:
     """How much a dev server was used over its life so far."""
-    reservation = await app.find(caller, job_id)
-    found = await app.usages.list_points(reservation.id, points)
+    reservation = await app.reservations.find(caller, job_id)
+    found = await app.reservations.list_usage(reservation, points)
     shown = [
         UsagePoint(
             at=point.at,
@@ -114,7 +114,7 @@ async def get_usage(
         )
         for point in found
     ]
-    is_simulated = reservation.spec.gpu_type in app.simulated_types
+    is_simulated = reservation.spec.gpu_type in app.cluster.simulated_types
     return json_response(JobUsage(job_id=reservation.id, simulated=is_simulated, points=shown))
 
 

@@ -13,11 +13,10 @@ from gpudev.api.encoding import json_response
 from gpudev.api.moments import Moment, as_utc
 from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.api.zones import Zone
-from gpudev.app.admin import Anchor, Verification
-from gpudev.domain.audit import AuditAction, AuditRecord
+from gpudev.app.reports import Anchor, AuditQuery, Verification
+from gpudev.domain.audit import AuditRecord
 from gpudev.domain.errors import Invalid
 from gpudev.domain.plans.reconciliation import describe_change
-from gpudev.ports.audit import AuditQuery
 from gpudev.texts.fact import fact
 from gpudev.texts.sentences import say
 from gpudev.wire.admin import (
@@ -39,7 +38,7 @@ _ANCHOR = re.compile(r"([0-9]{1,9}):([0-9a-f]{64})")
 
 
 async def only_admins(app: App, caller: Caller, request: Request) -> None:
-    await app.admin.check(caller, request.url.path)
+    await app.identity.check_admin(caller, request.url.path)
 
 
 router = APIRouter(
@@ -59,7 +58,7 @@ async def list_users(app: App, caller: Caller) -> Response:
             live_reservations=summary.live_reservations,
             last_used_at=summary.last_used_at,
         )
-        for summary in await app.admin.list_users(caller)
+        for summary in await app.identity.list_users(caller)
     ]
     return json_response(UserList(users=users))
 
@@ -67,7 +66,7 @@ async def list_users(app: App, caller: Caller) -> Response:
 @router.post("/users/{name}/disable", response_model=UserChanged, responses=problems(404, 409))
 async def disable_user(app: App, caller: Caller, name: Username) -> Response:
     """Lock a user out: all keys end at once, and no login gives another. Dev servers run on."""
-    user = await app.admin.set_active(caller, name, is_active=False)
+    user = await app.identity.set_active(caller, name, is_active=False)
     message = say(fact("user_disabled_now", username=user.username))
     return json_response(UserChanged(username=user.username, is_active=False, message=message))
 
@@ -75,7 +74,7 @@ async def disable_user(app: App, caller: Caller, name: Username) -> Response:
 @router.post("/users/{name}/enable", response_model=UserChanged, responses=problems(404))
 async def enable_user(app: App, caller: Caller, name: Username) -> Response:
     """Let a user in again. The old keys do not come back."""
-    user = await app.admin.set_active(caller, name, is_active=True)
+    user = await app.identity.set_active(caller, name, is_active=True)
     message = say(fact("user_enabled", username=user.username))
     return json_response(UserChanged(username=user.username, is_active=True, message=message))
 
@@ -83,8 +82,8 @@ async def enable_user(app: App, caller: Caller, name: Username) -> Response:
 @router.get("/disks/check", response_model=DiskDrift)
 async def check_disks(app: App, caller: Caller, zone: Zone) -> Response:
     """How the rows of disks and their storage differ; nothing is touched."""
-    await app.admin.note(caller, AuditAction.CHECK_DISKS)
-    plan = await app.reconcile_disks.check()
+    found = await app.reports.check_disks(caller)
+    plan = found.drift
     counted = plan.statistics
     drift = DiskDrift(
         aws_volumes=counted.aws_volumes,
@@ -95,7 +94,7 @@ async def check_disks(app: App, caller: Caller, zone: Zone) -> Response:
         errors=counted.errors,
         changes=[say(describe_change(change), zone) for change in plan.changes],
         remarks=[say(remark, zone) for remark in plan.remarks],
-        problems=[say(problem, zone) for problem in await app.disks.list_problems()],
+        problems=[say(problem, zone) for problem in found.problems],
     )
     return json_response(drift)
 
@@ -120,7 +119,7 @@ async def read_audit(
         before=before,
         limit=limit,
     )
-    records = await app.admin.read_audit(caller, query)
+    records = await app.reports.read_audit(caller, query)
     next_before = records[-1].entry_id if len(records) == limit else None
     return json_response(AuditPage(entries=[_entry(record) for record in records], next_before=next_before))
 
@@ -132,7 +131,7 @@ async def verify_audit(
     anchor: Annotated[AnchorText | None, Query(description="NUMBER:HASH of a seal, noted earlier.")] = None,
 ) -> Response:
     """Recompute the whole chain of the audit log."""
-    found = await app.admin.verify_audit(caller, _parse_anchor(anchor) if anchor else None)
+    found = await app.reports.verify_audit(caller, _parse_anchor(anchor) if anchor else None)
     return json_response(_verification(found))
 
 

@@ -12,12 +12,15 @@ from gpudev.api.context import Address, App
 from gpudev.api.descriptions import described
 from gpudev.api.encoding import secret_response
 from gpudev.api.problems import OF_EVERY_ROUTE, problems
-from gpudev.app.application import Application
-from gpudev.app.identity.aws_login import AwsKey, AwsLogin
-from gpudev.app.identity.login import IssuedKey, LoginOrigin, LoginProof
-from gpudev.domain.errors import NotFound
-from gpudev.ports.github import GitHubProof
-from gpudev.ports.identity import AwsCredentials, Evidence, SignedRequest
+from gpudev.app.identity import (
+    AwsCredentials,
+    AwsKey,
+    Evidence,
+    GitHubProof,
+    IssuedKey,
+    LoginProof,
+    SignedRequest,
+)
 from gpudev.wire.cluster import LocalLoginRequest, LoginResponse
 from gpudev.wire.identity import GitHubChallenge, GitHubChallengeRequest, SignedLogin, StsRequest
 from gpudev.wire.text import Text
@@ -46,12 +49,8 @@ class CredentialsLogin:
 @router.post("/local-login", response_model=LoginResponse, responses=problems(400, 401, 403, 404, 429))
 async def local_login(app: App, address: Address, body: LocalLoginRequest) -> Response:
     """Log in to a server on one's own machine, by proving that one can read its login file."""
-    if app.local_login is None:
-        raise NotFound("local_login_off")
-    origin = LoginOrigin("local", address)
-    async with app.guard_login(origin):
-        key = await app.local_login(LoginProof(body.timestamp, body.nonce, body.proof), origin)
-    return _answer(key, app.local_login.issue_key.life.hours)
+    proof = LoginProof(body.timestamp, body.nonce, body.proof)
+    return _answer(await app.identity.log_in_locally(proof, address), app.identity.key_hours)
 
 
 @router.post("/aws-login", response_model=LoginResponse, responses=problems(400, 401, 403, 404, 429))
@@ -61,18 +60,15 @@ async def aws_login(app: App, address: Address, body: SignedLogin | CredentialsL
     Where the operator wants to know who one is at GitHub, a first login is answered 403
     `github_proof_needed`, and comes again with a `github_proof`.
     """
-    log_in, origin = _aws_login_of(app), LoginOrigin("aws", address)
-    async with app.guard_login(origin):
-        given = await log_in(_evidence_of(body), origin, _proof_of(body))
-    return _answer(given.key, log_in.issue_key.life.hours, given)
+    given = await app.identity.log_in_by_aws(_evidence_of(body), _proof_of(body), address)
+    return _answer(given.key, app.identity.key_hours, given)
 
 
 @router.post("/github-challenge", response_model=GitHubChallenge, responses=problems(400, 401, 403, 404, 429))
 async def github_challenge(app: App, address: Address, body: GitHubChallengeRequest) -> Response:
     """Something to sign with an SSH key that one has published at GitHub, for the next `aws-login`."""
-    log_in = _aws_login_of(app)
-    async with app.guard_login(LoginOrigin("github", address)):
-        given = await log_in.give_challenge(_signed_request_of(body.sts_request), body.github_user or "")
+    evidence = _signed_request_of(body.sts_request)
+    given = await app.identity.give_github_challenge(evidence, body.github_user or "", address)
     answer = GitHubChallenge(
         challenge=given.challenge,
         github_user=given.github_user,
@@ -80,12 +76,6 @@ async def github_challenge(app: App, address: Address, body: GitHubChallengeRequ
         expires_at=given.expires_at,
     )
     return secret_response(answer)
-
-
-def _aws_login_of(app: Application) -> AwsLogin:
-    if app.aws_login is None:
-        raise NotFound("aws_login_on_one_machine", code="aws_login_off")
-    return app.aws_login
 
 
 def _evidence_of(body: SignedLogin | CredentialsLogin) -> Evidence:

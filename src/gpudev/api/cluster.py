@@ -9,7 +9,7 @@ from gpudev.api.context import App, Caller, Visitor, application_of
 from gpudev.api.encoding import json_response
 from gpudev.api.problems import OF_EVERY_CALLER
 from gpudev.api.zones import Zone
-from gpudev.ports.store import StatusCount
+from gpudev.app.reservations import StatusCount
 from gpudev.texts.vocabulary import Status
 from gpudev.wire.cluster import AvailabilityResponse, ClusterStatus, QueueEntry, QueueResponse, WhoAmI
 
@@ -22,9 +22,8 @@ _NONE = StatusCount(0, 0)
 async def availability(request: Request, visitor: Visitor) -> Response:
     """The GPUs of each type: how many there are, how many are free, who waits."""
     app = application_of(request)
-    now = app.clock.now()
-    user, stored = await app.gpu_types.list_availability_for_key(visitor.key)
-    app.admit.check(visitor, user)
+    now = app.now()
+    stored = await app.gpu_types.list_availability_for_visitor(visitor)
     rooms = [views.type_availability(room, now) for room in stored]
     return json_response(
         AvailabilityResponse(availability={room.gpu_type: room for room in rooms}, timestamp=now)
@@ -34,7 +33,7 @@ async def availability(request: Request, visitor: Visitor) -> Response:
 @router.get("/cluster/status", response_model=ClusterStatus)
 async def cluster_status(app: App, _caller: Caller) -> Response:
     """The whole cluster in a few numbers."""
-    now = app.clock.now()
+    now = app.now()
     stored = await app.gpu_types.list_availability()
     counts = await app.reservations.count_live()
     rooms = [views.type_availability(entry, now) for entry in stored]
@@ -49,7 +48,7 @@ async def cluster_status(app: App, _caller: Caller) -> Response:
         pending_reservations=counts.get(Status.PENDING, _NONE).reservations,
         by_gpu_type={room.gpu_type: room for room in rooms},
         timestamp=now,
-        notices=list(app.notices),
+        notices=list(app.cluster.notices),
     )
     return json_response(answer)
 
@@ -57,7 +56,7 @@ async def cluster_status(app: App, _caller: Caller) -> Response:
 @router.get("/queue", response_model=QueueResponse)
 async def queue(app: App, caller: Caller, zone: Zone) -> Response:
     """Everybody who waits, by type; the names and reasons of one's own alone."""
-    now = app.clock.now()
+    now = app.now()
     waiting = await app.reservations.list_waiting()
     lines: dict[str, list[QueueEntry]] = {}
     for reservation in waiting:
@@ -70,8 +69,8 @@ async def queue(app: App, caller: Caller, zone: Zone) -> Response:
 @router.get("/me", response_model=WhoAmI)
 async def who_am_i(app: App, caller: Caller) -> Response:
     """The user that the API key belongs to, with quotas and what is used of them."""
-    arn = await app.identities.find_arn(caller.user_id)
-    quotas = [views.quota_status(one) for one in await app.show_quotas(caller)]
+    arn = await app.identity.find_arn(caller)
+    quotas = [views.quota_status(one) for one in await app.reports.list_quotas(caller)]
     answer = WhoAmI(
         user_id=caller.user_id,
         username=caller.username,

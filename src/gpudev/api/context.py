@@ -11,9 +11,9 @@ from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
 from typing_extensions import override
 
-from gpudev.api.origin import find_address
+from gpudev.api.client_address import find_address
+from gpudev.app import identity
 from gpudev.app.application import Application
-from gpudev.app.identity import authentication
 from gpudev.domain.errors import Unauthenticated
 
 OWN_SOCKET = "unix socket"
@@ -51,26 +51,26 @@ class _Door(HTTPBearer):
     """The scheme of the OpenAPI document; it gives whoever comes with a key, in one step a request."""
 
     @override
-    async def __call__(self, request: Request) -> authentication.Visitor:  # type: ignore[override]  # more
+    async def __call__(self, request: Request) -> identity.Visitor:  # type: ignore[override]  # more
         scheme, _, key = request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not key:
             raise Unauthenticated("route_needs_a_key")
-        admit = application_of(request).admit
+        identity = application_of(request).identity
         connection = request.scope.get("state", {}).get(CONNECTION)
         if connection is None:
-            return await admit.meet(key, await _address(request))
-        return await admit.meet(key, await _address(request), connection.claim)
+            return await identity.meet(key, await _address(request))
+        return await identity.meet(key, await _address(request), connection.claim)
 
 
 Visitor = Annotated[
-    authentication.Visitor,
+    identity.Visitor,
     Depends(_Door(scheme_name="HTTPBearer", description="The API key that a login gave.")),
 ]
 """For a route that finds out who is asking together with what is asked for."""
 
 
-async def _caller(app: App, visitor: Visitor) -> authentication.Caller:
-    return await app.admit(visitor)
+async def _caller(app: App, visitor: Visitor) -> identity.Caller:
+    return await app.identity.authenticate(visitor)
 
 
-Caller = Annotated[authentication.Caller, Depends(_caller)]
+Caller = Annotated[identity.Caller, Depends(_caller)]

@@ -10,7 +10,7 @@ from gpudev.api.admin import only_admins
 from gpudev.api.context import App, Caller
 from gpudev.api.encoding import json_response
 from gpudev.api.problems import OF_EVERY_CALLER, problems
-from gpudev.ports.dead_letters import DeadLetter
+from gpudev.app.service import DeadLetter
 from gpudev.texts.fact import fact
 from gpudev.texts.sentences import say
 from gpudev.wire.admin import DeadLetterChanged, DeadLetterDetail, DeadLetterList
@@ -29,14 +29,14 @@ router = APIRouter(
 @router.get("", response_model=DeadLetterList)
 async def list_dead_letters(app: App, caller: Caller) -> Response:
     """Messages that are not ours, or failed three times, each with its error."""
-    letters = await app.dead_letters.list_all(caller)
+    letters = await app.service.list_dead_letters(caller)
     return json_response(DeadLetterList(dead_letters=list(map(_detail, letters))))
 
 
 @router.post("/{name}/retry", response_model=DeadLetterChanged, responses=problems(404))
 async def retry_dead_letter(app: App, caller: Caller, name: Letter) -> Response:
     """Send a dead letter again."""
-    sent = await app.dead_letters.retry(caller, name)
+    sent = await app.service.retry_dead_letter(caller, name)
     message = say(fact("letter_sent_again", letter=sent.text))
     return json_response(DeadLetterChanged(letter_id=sent.text, message=message))
 
@@ -44,7 +44,7 @@ async def retry_dead_letter(app: App, caller: Caller, name: Letter) -> Response:
 @router.post("/{name}/drop", response_model=DeadLetterChanged, responses=problems(404))
 async def drop_dead_letter(app: App, caller: Caller, name: Letter) -> Response:
     """Delete a dead letter."""
-    dropped = await app.dead_letters.drop(caller, name)
+    dropped = await app.service.drop_dead_letter(caller, name)
     message = say(fact("letter_deleted", letter=dropped.text))
     return json_response(DeadLetterChanged(letter_id=dropped.text, message=message))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import tzinfo
 
 from gpudev.api.views import say_if
+from gpudev.app.disks import StoredDiskOperation, StoredSnapshot
 from gpudev.domain.disk import Disk, DiskOperation
-from gpudev.ports.disks import StoredDiskOperation, StoredSnapshot
 from gpudev.texts.fact import Fact
 from gpudev.texts.sentences import say
 from gpudev.texts.vocabulary import OperationStatus

@@ -37,14 +37,14 @@ async def ready(app: App) -> Response:
     take this replica out of service, so it is 200 as well.
     """
     try:
-        found = await app.check_readiness()
+        found = await app.service.check_readiness()
     except StoreUnavailable as error:
         return json_response(_unhealthy(app, error), 503)
     body = Health(
         status=found.status,
         database="connected",
         queue="connected",
-        timestamp=app.clock.now(),
+        timestamp=app.now(),
         controller=say(found.controller),
         disk=found.disk,
         failing=list(found.failing),
@@ -54,11 +54,11 @@ async def ready(app: App) -> Response:
 
 async def _check(app: Application) -> Health:
     try:
-        await app.health.check()
+        await app.service.check_health()
     except StoreUnavailable as error:
         return _unhealthy(app, error)
-    return Health(status="healthy", database="connected", queue="connected", timestamp=app.clock.now())
+    return Health(status="healthy", database="connected", queue="connected", timestamp=app.now())
 
 
 def _unhealthy(app: Application, error: StoreUnavailable) -> Health:
-    return Health(status="unhealthy", database=error.message, queue="unknown", timestamp=app.clock.now())
+    return Health(status="unhealthy", database=error.message, queue="unknown", timestamp=app.now())

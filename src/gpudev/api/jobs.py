@@ -13,16 +13,16 @@ from fastapi.responses import StreamingResponse
 from gpudev.api import disk_views, segments, views  # noqa: F401 - segments: the kind of parameter `job`
 from gpudev.api.context import App, Caller, Visitor, application_of
 from gpudev.api.descriptions import EVENT_STREAM
-from gpudev.api.documents import documents_of
 from gpudev.api.encoding import encode, json_response
+from gpudev.api.job_json_cache import job_json_cache_of
 from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.api.zones import Zone, zone_of
 from gpudev.app.application import Application
-from gpudev.app.identity.authentication import Caller as CallerOf
+from gpudev.app.identity import Caller as CallerOf
+from gpudev.app.reservations import ListQuery
 from gpudev.domain.errors import GpuDevError, Invalid, NotFound
 from gpudev.domain.queue import place_of
 from gpudev.domain.reservation import Reservation
-from gpudev.ports.store import ListQuery
 from gpudev.texts.fact import fact
 from gpudev.texts.sentences import say
 from gpudev.texts.vocabulary import OperationStatus, Status
@@ -58,19 +58,20 @@ async def list_jobs(
     """One's own reservations, newest first; for admins also another user's, or everybody's."""
     app, zone = application_of(request), zone_of(request)
     try:
-        chosen_type = app.catalogue.get(gpu_type).name if gpu_type else None
+        chosen_type = app.cluster.catalogue.get(gpu_type).name if gpu_type else None
         query = ListQuery(None, _statuses(status), chosen_type, limit, offset)
     except Invalid:
         # The answer says what there is to choose from, and only those who may know are told.
-        await app.admit(visitor)
+        await app.identity.authenticate(visitor)
         raise
     jobs: Sequence[object]
-    if app.list_jobs.is_marked(query, user):
-        marked = await app.list_jobs.marks(visitor, query)
-        jobs, total = await documents_of(request).of(marked.marks, zone), marked.total
+    if app.reservations.is_listed_by_marks(query, user):
+        marked = await app.reservations.list_marks(visitor, query)
+        jobs, total = await job_json_cache_of(request).of(marked.marks, zone), marked.total
     else:
-        page, now = await app.list_jobs(visitor, query, user), app.clock.now()
-        jobs, total = [views.job_detail(each, app, now, zone) for each in page.reservations], page.total
+        page, now = await app.reservations.list_page(visitor, query, user), app.now()
+        jobs = [views.job_detail(each, app.cluster, now, zone) for each in page.reservations]
+        total = page.total
     return json_response({"jobs": jobs, "total": total, "limit": limit, "offset": offset})
 
 
@@ -78,15 +79,15 @@ async def list_jobs(
 async def get_job(request: Request, visitor: Visitor, job_id: JobId) -> Response:
     """A reservation by its id, a prefix of it, or its name."""
     app = application_of(request)
-    reservation = await app.find.for_visitor(visitor, job_id)
-    return json_response(views.job_detail(reservation, app, app.clock.now(), zone_of(request)))
+    reservation = await app.reservations.find_for_visitor(visitor, job_id)
+    return json_response(views.job_detail(reservation, app.cluster, app.now(), zone_of(request)))
 
 
 @router.post("/jobs/{job_id}/cancel", response_model=ActionResponse, responses=problems(404, 409))
 async def cancel_job(app: App, caller: Caller, job_id: JobId) -> Response:
     """End a reservation. What has ended already stays as it is."""
-    reservation = await app.find(caller, job_id)
-    operation_id = await app.cancel(caller, reservation)
+    reservation = await app.reservations.find(caller, job_id)
+    operation_id = await app.reservations.cancel(caller, reservation)
     answer = ActionResponse(
         job_id=reservation.id,
         action="cancel",
@@ -106,7 +107,7 @@ async def get_operation(
 ) -> Response:
     """What became of a requested action."""
     try:
-        operation = await app.find_operation(caller, operation_id)
+        operation = await app.reservations.get_operation(caller, operation_id)
     except NotFound:
         of_disk = await app.disks.get_operation(caller, operation_id)
         return json_response(disk_views.any_operation_detail(of_disk, zone))
@@ -137,10 +138,10 @@ async def follow_job(
     follow: Annotated[bool, Query(description="Go on with what happens; false: end with what has.")] = True,
 ) -> Response:
     """Every event of the reservation as Server-Sent Events, then live, until all of it is cleaned up."""
-    reservation = await app.find(caller, job_id)
+    reservation = await app.reservations.find(caller, job_id)
     after = int(last_event_id) if last_event_id and _EVENT_NUMBER.fullmatch(last_event_id) else 0
     if not follow:
-        history = views.job_events(await app.follow.read_history(reservation, after), zone)
+        history = views.job_events(await app.reservations.read_history(reservation, after), zone)
         return Response(b"".join(_sse(event, numbered=True) for event in history), headers=_EVENT_HEADERS)
     stream = _event_stream(app, caller, reservation, after, zone)
     return StreamingResponse(stream, headers=_EVENT_HEADERS)
@@ -152,7 +153,7 @@ async def _event_stream(
     # Who comes back may have missed that it moved in the queue.
     number, place = after, None if after else place_of(reservation)
     try:
-        async for news in app.key_watch.guard(caller, app.follow(reservation.id, after)):
+        async for news in app.reservations.follow(caller, reservation, after):
             if news is None:
                 yield b": still here\n\n"
                 continue

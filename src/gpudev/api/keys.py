@@ -27,7 +27,7 @@ async def rotate_key(app: App, caller: Caller) -> Response:
     It ends with the login at the latest. A key has one successor: who asks again with the same key is
     answered 409 `key_has_successor`, and logs in again if the first answer was lost.
     """
-    key = await app.keys.rotate(caller)
+    key = await app.identity.rotate_key(caller)
     answer = RotatedKey(
         api_key=key.api_key,
         key_prefix=key.prefix,
@@ -50,7 +50,7 @@ async def list_keys(app: App, caller: Caller) -> Response:
             is_current=key.is_current,
             last_used_at=key.last_used_at,
         )
-        for key in await app.keys.list_own(caller)
+        for key in await app.identity.list_keys(caller)
     ]
     return json_response(KeyList(keys=keys))
 
@@ -58,5 +58,5 @@ async def list_keys(app: App, caller: Caller) -> Response:
 @router.delete("/{prefix:key}", response_model=RevokedKey, responses=problems(404, 409))
 async def revoke_key(app: App, caller: Caller, prefix: Prefix) -> Response:
     """End one of one's own keys. One that has ended already stays so."""
-    await app.keys.revoke(caller, prefix)
+    await app.identity.revoke_key(caller, prefix)
     return json_response(RevokedKey(key_prefix=prefix, message=say(fact("key_revoked_now", prefix=prefix))))

@@ -11,8 +11,8 @@ from fastapi.responses import StreamingResponse
 from gpudev.api.context import App, Caller
 from gpudev.api.jobs import JobId
 from gpudev.api.problems import OF_EVERY_CALLER, problems
+from gpudev.app.reservations import LogQuery
 from gpudev.domain.errors import GpuDevError
-from gpudev.ports.logs import LogQuery
 
 router = APIRouter(prefix="/v1", tags=["jobs"], responses=OF_EVERY_CALLER)
 
@@ -35,8 +35,8 @@ async def read_logs(
     follow: Annotated[bool, Query(description="Go on until the dev server is gone.")] = False,  # noqa: FBT002
 ) -> StreamingResponse:
     """What the dev server has written about its start and its SSH server."""
-    reservation = await app.find(caller, job_id)
-    log = app.key_watch.guard(caller, app.read_logs(reservation, LogQuery(tail, follow)))
+    reservation = await app.reservations.find(caller, job_id)
+    log = app.reservations.read_logs(caller, reservation, LogQuery(tail, follow))
     # The first piece before the answer begins: that there is no log is a status, not a broken stream.
     first = await anext(log, b"")
     return StreamingResponse(_stream(first, log), media_type="text/plain; charset=utf-8")

@@ -11,8 +11,8 @@ from gpudev.api.context import App, Caller
 from gpudev.api.encoding import json_response
 from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.api.zones import Zone
+from gpudev.app.nodes import StoredNode
 from gpudev.domain.reservation import Reservation
-from gpudev.ports.nodes import StoredNode
 from gpudev.texts.sentences import say
 from gpudev.wire.admin import DrainRequest, NodeChanged, NodeDetail, NodeList, NodeReservation
 from gpudev.wire.text import Lookup
@@ -27,20 +27,20 @@ router = APIRouter(
 @router.get("/nodes", response_model=NodeList)
 async def list_nodes(app: App, caller: Caller) -> Response:
     """Every node: whether it takes reservations, and which are there."""
-    return json_response(NodeList(nodes=[_detail(node) for node in await app.drain_nodes.list_all(caller)]))
+    return json_response(NodeList(nodes=[_detail(node) for node in await app.nodes.list_all(caller)]))
 
 
 @router.post("/nodes/{name}/drain", response_model=NodeChanged, responses=problems(400, 404))
 async def drain_node(app: App, caller: Caller, name: NodeName, body: DrainRequest, zone: Zone) -> Response:
     """Take a node out of service: nothing new is placed there, and owners of what runs there are told."""
-    node, answer = await app.drain_nodes.drain(caller, name, body.reason)
+    node, answer = await app.nodes.drain(caller, name, body.reason)
     return json_response(NodeChanged(node=_detail(node), message=say(answer, zone)))
 
 
 @router.post("/nodes/{name}/undrain", response_model=NodeChanged, responses=problems(404))
 async def undrain_node(app: App, caller: Caller, name: NodeName, zone: Zone) -> Response:
     """Put a drained node back into service."""
-    node, answer = await app.drain_nodes.undrain(caller, name)
+    node, answer = await app.nodes.undrain(caller, name)
     return json_response(NodeChanged(node=_detail(node), message=say(answer, zone)))
 
 

@@ -20,23 +20,23 @@ router = APIRouter(prefix="/v1/me/notifications", tags=["notifications"], respon
 @router.get("", response_model=NotificationSettings)
 async def get_notifications(app: App, caller: Caller) -> Response:
     """Where one's own notifications go, and of what they are."""
-    return json_response(_shown(app, await app.notify.find(caller)))
+    return json_response(_shown(app, await app.notifications.find(caller)))
 
 
 @router.put("", response_model=NotificationSettings, responses=problems(400))
 async def set_notifications(app: App, caller: Caller, body: NotificationChoice) -> Response:
     """Choose where and of what. The answer tells the secret that a webhook's messages are signed with."""
     if not body.url:
-        await app.notify.unset(caller, body.kind, body.topics)
+        await app.notifications.unset(caller, body.kind, body.topics)
         return json_response(_shown(app, None))
-    target = await app.notify.set(caller, body.kind, body.url, body.topics)
+    target = await app.notifications.set(caller, body.kind, body.url, body.topics)
     return json_response(_shown(app, target, with_secret=True), headers={"Cache-Control": "no-store"})
 
 
 @router.post("/test", response_model=NotificationTest, responses=problems(404))
 async def test_notifications(app: App, caller: Caller) -> Response:
     """Send oneself a notification that means nothing."""
-    await app.notify.test(caller)
+    await app.notifications.test(caller)
     return json_response(NotificationTest(message=say(fact("notification_test_sent"))))
 
 
@@ -44,7 +44,7 @@ def _shown(app: Application, target: Target | None, *, with_secret: bool = False
     is_signed = target is not None and target.kind is TargetKind.WEBHOOK
     return NotificationSettings(
         topics=sorted(target.topics) if target else [],
-        allowed_hosts=sorted(app.notify.allowed_hosts),
+        allowed_hosts=sorted(app.notifications.allowed_hosts),
         url=target.url if target else None,
         kind=target.kind if target else None,
         secret=target.secret if target and with_secret and is_signed else None,

@@ -29,17 +29,17 @@ async def preview(
     app: App, caller: Caller, zone: Zone, body: Annotated[SubmitRequest, Body(openapi_examples=EXAMPLES)]
 ) -> Response:
     """What would become of a request: whether it starts now, else when and why, and what would be sooner."""
-    wish = app.reserve.read_wish(caller, read_request(body, "", app.backend_fields))
-    foreseen, nearby = await app.preview(wish)
-    return json_response(_view(foreseen, nearby, app.clock.now(), zone))
+    request = read_request(body, "", app.cluster.backend_fields)
+    foreseen, nearby = await app.reservations.preview(caller, request)
+    return json_response(_view(foreseen, nearby, app.now(), zone))
 
 
 @router.get("/queue/accuracy", response_model=AccuracyResponse)
 async def accuracy(app: App, _caller: Caller) -> Response:
     """How far the forecasts of the last four weeks were off, by type."""
-    measured = await app.preview.measure_accuracy()
+    measured = await app.reservations.measure_accuracy()
     views = {one.gpu_type: _accuracy(one) for one in measured}
-    return json_response(AccuracyResponse(accuracy=views, timestamp=app.clock.now()))
+    return json_response(AccuracyResponse(accuracy=views, timestamp=app.now()))
 
 
 def _view(foreseen: Foreseen, nearby: tuple[Foreseen, ...], now: datetime, zone: tzinfo) -> PreviewResponse:

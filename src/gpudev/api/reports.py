@@ -12,7 +12,7 @@ from gpudev.api.context import App, Caller
 from gpudev.api.encoding import json_response
 from gpudev.api.moments import Moment, as_utc
 from gpudev.api.problems import OF_EVERY_CALLER, problems
-from gpudev.ports.reports import ReportKey
+from gpudev.app.reports import ReportKey
 from gpudev.wire.admin import UsageRow, UsageTable
 
 router = APIRouter(
@@ -29,7 +29,7 @@ async def report_usage(
     by: Annotated[ReportKey, Query(description="By what it is added up.")] = ReportKey.USER,
 ) -> Response:
     """How much was used, how long people waited, how much lay idle, and what it cost."""
-    report, sums = await app.report_usage(caller, _aware(begin), _aware(end), by)
+    report, sums = await app.reports.sum_usage(caller, _aware(begin), _aware(end), by)
     rows = [
         UsageRow(
             key=one.key,

@@ -35,7 +35,7 @@ from gpudev.api import (
 )
 from gpudev.api.body_limit import BODY_SECONDS, BodyLimit
 from gpudev.api.descriptions import close_mappings, describe_streams
-from gpudev.api.documents import Documents
+from gpudev.api.job_json_cache import JobJsonCache
 from gpudev.app.application import Application
 from gpudev.telemetry import REQUESTS
 
@@ -50,7 +50,7 @@ def make_service(application: Application, body_seconds: float = BODY_SECONDS) -
         lifespan=_lifespan,
     )
     service.state.application = application
-    service.state.documents = Documents(application)
+    service.state.job_json_cache = JobJsonCache(application)
     errors.install(service)
     service.add_middleware(BodyLimit, seconds=body_seconds)
     service.add_middleware(Stopwatch)
@@ -89,9 +89,7 @@ class Service(FastAPI):
 @asynccontextmanager
 async def _lifespan(service: FastAPI) -> AsyncIterator[None]:
     application: Application = service.state.application
-    figures = (application.disk_figures, application.cluster_figures, application.forecast_figures)
-    writers = (application.key_uses, application.seal_audit, application.audit_tally)
-    chores = (application.hub, *writers, *figures)
+    chores = application.background
     tasks = [asyncio.create_task(chore.run(), name=type(chore).__name__) for chore in chores]
     for task in tasks:
         task.add_done_callback(_end_if_failed)

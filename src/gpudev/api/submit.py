@@ -17,11 +17,11 @@ from gpudev.api.encoding import json_response
 from gpudev.api.problems import OF_EVERY_CALLER, problems
 from gpudev.api.submit_0_3 import NO_CUSTOM_IMAGE, own_image, read_0_3
 from gpudev.api.zones import Zone
-from gpudev.app.reservations.home_disk import WantedDisk
-from gpudev.app.reservations.submission import ReserveRequest
+from gpudev.app.reservations import ReserveRequest, WantedDisk
 from gpudev.domain.disk import NO_DISK
 from gpudev.domain.errors import Invalid
 from gpudev.domain.expiry import duration_of
+from gpudev.domain.reservation import Settings
 from gpudev.texts.zones import find_zone
 from gpudev.wire.jobs import SubmitRequest, SubmitRequest03, SubmitResponse
 from gpudev.wire.text import Name
@@ -38,7 +38,7 @@ NOT_SUPPORTED_YET = (
 )
 """Fields of the contract that have nothing behind them yet; to pass over them would be to lie.
 
-What only some kinds of cluster can do is in `Application.backend_fields` where it can be done.
+What only some kinds of cluster can do is in `ClusterInfo.backend_fields` where it can be done.
 """
 
 _ASKS_FOR_NOTHING = {"image": NO_CUSTOM_IMAGE}
@@ -88,13 +88,14 @@ async def submit(
     x_gpu_dev_client: Annotated[Name | None, Header(description="Version of the client.")] = None,
 ) -> Response:
     """Ask for a dev server. The same `Idempotency-Key` again gives the same reservation."""
-    fields = app.backend_fields
+    fields = app.cluster.backend_fields
     if isinstance(body, SubmitRequest03):
         request = read_0_3(body, fields)
     else:
         request = read_request(body, x_gpu_dev_client or "", fields)
-    request = replace(request, time_zone=_name_zone(body, zone))
-    reservation = await app.reserve(caller, request, idempotency_key or "")
+    settings = replace(request.settings, time_zone=_name_zone(body, zone))
+    request = replace(request, settings=settings)
+    reservation = await app.reservations.submit(caller, request, idempotency_key or "")
     told = [reservation.state.detail] if reservation.state.detail else []
     answer = SubmitResponse(
         job_id=reservation.id,
@@ -128,11 +129,13 @@ def read_request(body: SubmitRequest, client_version: str, backend_fields: froze
         distributed=body.distributed or False,
         start_at=body.start_at,
         node_labels=body.node_labels or {},
-        env_vars=body.env_vars,
-        ssh_public_keys=tuple(body.ssh_public_keys),
-        github_user=body.github_user or "",
-        client_version=client_version if body.client_version is None else body.client_version,
-        image=own_image(body.image),
+        settings=Settings(
+            image=own_image(body.image),
+            env_vars=body.env_vars,
+            ssh_public_keys=tuple(body.ssh_public_keys),
+            github_user=body.github_user or "",
+            client_version=client_version if body.client_version is None else body.client_version,
+        ),
         disk=WantedDisk(NO_DISK if body.no_persistent_disk else body.disk_name or "", body.disk_size_gb),
     )
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from gpudev.app.reservations.home_disk import WantedDisk
-from gpudev.app.reservations.submission import ReserveRequest
+from gpudev.app.reservations import ReserveRequest, WantedDisk
 from gpudev.domain.errors import Invalid
 from gpudev.domain.expiry import duration_of
 from gpudev.domain.names import parse_reservation_id
+from gpudev.domain.reservation import Settings
 from gpudev.texts.fact import Fact, fact
 from gpudev.wire.jobs import SubmitRequest03
 
@@ -65,9 +65,11 @@ def read_0_3(body: SubmitRequest03, backend_fields: frozenset[str] = frozenset()
         duration=duration_of(body.duration_hours),
         wished_name=asked.get("POD_NAME", ""),
         reservation_id=parse_reservation_id(wanted_id) if wanted_id else None,
-        env_vars={name: value for name, value in asked.items() if name not in MEANT_FOR_US},
-        github_user=asked.get("GITHUB_USER", ""),
-        image=own_image(body.image),
+        settings=Settings(
+            image=own_image(body.image),
+            env_vars={name: value for name, value in asked.items() if name not in MEANT_FOR_US},
+            github_user=asked.get("GITHUB_USER", ""),
+        ),
         warnings=tuple(_list_warnings(asked)),
         disk=WantedDisk(body.disk_name or "", body.disk_size_gb),
     )

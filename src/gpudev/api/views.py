@@ -7,15 +7,15 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Any
 
-from gpudev.app.application import Application
-from gpudev.app.reservations.activity import News
+from gpudev.app.application import ClusterInfo
+from gpudev.app.identity import User
+from gpudev.app.nodes import StoredAvailability
+from gpudev.app.reservations import News, StoredEvent, StoredOperation
 from gpudev.domain.names import member_name, server_name
 from gpudev.domain.notices import tell_of_end
 from gpudev.domain.quota import QuotaUse
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import Member, SshAddress
-from gpudev.ports.store import StoredAvailability, StoredEvent, StoredOperation
-from gpudev.ports.users import User
 from gpudev.texts.fact import Fact, reason_fact
 from gpudev.texts.sentences import advise, say
 from gpudev.texts.vocabulary import QUEUE_MOVE, WAITING, Status
@@ -28,11 +28,11 @@ _DAY = timedelta(days=1)
 
 
 def job_detail(
-    reservation: Reservation, app: Application, now: datetime, zone: tzinfo = UTC
+    reservation: Reservation, cluster: ClusterInfo, now: datetime, zone: tzinfo = UTC
 ) -> dict[str, object]:
     """A `JobDetail` as it goes on the wire, made at once: most of a long list is spent here."""
     reservation_id, status, reason = reservation.id, reservation.state.status, reservation.state.reason
-    gpu_type = app.catalogue.find(reservation.spec.gpu_type)
+    gpu_type = cluster.catalogue.find(reservation.spec.gpu_type)
     address = reservation.address if status is Status.ACTIVE else None
     is_waiting = status in WAITING
     waits_until = reservation.forecast.estimated_start_at if is_waiting else None
@@ -54,7 +54,7 @@ def job_detail(
         last_oom_at=reservation.memory.last_oom_at,
         kept_until=reservation.memory.kept_until,
         extension_error=say_if(reservation.memory.extension_error, zone),
-        simulated=reservation.spec.gpu_type in app.simulated_types or None,
+        simulated=reservation.spec.gpu_type in cluster.simulated_types or None,
         instance_type=gpu_type.instance_type if gpu_type else None,
         expires_at=reservation.state.expires_at,
         launched_at=reservation.state.launched_at,
@@ -66,7 +66,7 @@ def job_detail(
         node_port=address.port if address else None,
         ssh_command=address.command if address else None,
         ssh_host_keys=_known_hosts(address, reservation.host_keys) if address else None,
-        ssh_proxy_url=app.ssh_proxy_url if address else None,
+        ssh_proxy_url=cluster.ssh_proxy_url if address else None,
         nodes=_job_nodes(reservation) if reservation.spec.node_count > 1 else None,
         queue_position=reservation.forecast.queue_position if is_waiting else None,
         estimated_wait_minutes=_minutes_until(waits_until, now),

@@ -1,9 +1,4 @@
-"""What anybody can cause goes into the audit log without filling it: the first ones singly, then a number.
-
-Of each user, or of each address where nobody knows the user, the first entries of a minute are written one by
-one. The others are counted, and written as one entry when the minute is over. What was counted and not yet
-written is lost when the process is killed.
-"""
+"""The audit log: bound what goes into it, seal it in the background, and verify its chain of seals."""
 
 from __future__ import annotations
 
@@ -16,7 +11,7 @@ from itertools import chain
 import structlog
 
 from gpudev.app.limits import origin_of
-from gpudev.domain.audit import AuditEntry
+from gpudev.domain.audit import AuditEntry, Finding, FindingKind, Seal, check_seal, find_added
 from gpudev.domain.errors import StoreUnavailable
 from gpudev.ports.audit import AuditLog
 from gpudev.ports.clock import Clock
@@ -46,6 +41,13 @@ class _Kind:
 
 
 class AuditTally:
+    """Bounds what anybody can cause: the first entries are written singly, the others as a number.
+
+    Of each user, or of each address where nobody knows the user, the first entries of a minute are written
+    one by one. The others are counted, and written as one entry when the minute is over. What was counted and
+    not yet written is lost when the process is killed.
+    """
+
     def __init__(self, audit: AuditLog, health: Health, clock: Clock, singly: int = SINGLY) -> None:
         self._audit = audit
         self._health = health
@@ -125,12 +127,14 @@ BATCH = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class SealAudit:
+class AuditSealer:
+    """Seals the audit log in the background, so that nobody who writes to it waits."""
+
     audit: AuditLog
     health: Health
     every_seconds: float
 
-    async def __call__(self) -> None:
+    async def seal(self) -> None:
         """Seal all that has no seal yet.
 
         Each seal's hash goes into the log of the server as well. Kept elsewhere, it shows a chain that was
@@ -146,7 +150,59 @@ class SealAudit:
             try:
                 # The schema may not be there yet: the API starts beside the database.
                 await self.health.check()
-                await self()
+                await self.seal()
             except StoreUnavailable as error:
                 _log.warning("audit_not_sealed", error=error.message)
             await asyncio.sleep(self.every_seconds)
+
+
+_SEALS_AT_ONCE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """The hash of a seal, noted elsewhere at an earlier time."""
+
+    number: int
+    hash: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What comes of recomputing the whole chain."""
+
+    seals: int
+    sealed: int
+    waiting: int
+    """Entries that are too new to have a seal."""
+    last: Seal | None
+    findings: tuple[Finding, ...]
+
+
+async def verify(audit: AuditLog, anchor: Anchor | None) -> Verification:
+    """Recompute every digest and every seal, one seal at a time."""
+    findings: list[Finding] = []
+    previous: Seal | None = None
+    anchored: Seal | None = None
+    seals = sealed = 0
+    while batch := await audit.list_seals(previous.number if previous else 0, _SEALS_AT_ONCE):
+        for seal in batch:
+            entries = await audit.list_sealed(seal.number)
+            findings.extend(check_seal(seal, previous, entries))
+            anchored = seal if anchor and seal.number == anchor.number else anchored
+            previous, seals, sealed = seal, seals + 1, sealed + len(entries)
+    if anchor is not None:
+        findings.extend(_check_anchor(anchor, anchored))
+    unsealed = await audit.list_unsealed()
+    added = find_added(unsealed, previous)
+    return Verification(seals, sealed, len(unsealed) - len(added), previous, (*findings, *added))
+
+
+def _check_anchor(anchor: Anchor, seal: Seal | None) -> tuple[Finding, ...]:
+    if seal is None:
+        missing = fact("audit_anchor_missing", seal=anchor.number)
+        return (Finding(FindingKind.MISSING, missing, seal_number=anchor.number),)
+    if seal.hash != anchor.hash:
+        changed = fact("audit_anchor_changed", seal=anchor.number)
+        return (Finding(FindingKind.BROKEN_CHAIN, changed, seal_number=anchor.number),)
+    return ()

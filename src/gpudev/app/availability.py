@@ -20,7 +20,7 @@ _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class RefreshAvailability:
+class AvailabilityRefresh:
     gpu_types: GpuTypes
     scaling: Scaling | None
     """None where no cloud keeps machines for us."""
@@ -30,7 +30,7 @@ class RefreshAvailability:
     name: str
     """Who says so, in `last_availability_updated_by`."""
 
-    async def __call__(self) -> tuple[str, ...]:
+    async def run(self) -> tuple[str, ...]:
         """The types that were looked at. If the cloud does not answer, nothing is changed."""
         if self.scaling is not None:
             capacity = sum_capacity(await self.scaling.list_groups(), self.offered)

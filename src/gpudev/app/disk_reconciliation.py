@@ -25,14 +25,14 @@ _log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class ReconcileDisks:
+class DiskReconciliation:
     ledger: DiskLedger
     volumes: VolumeListings
     clock: Clock
     name: str
     """Who did it."""
 
-    async def __call__(self) -> StoredReconciliation | None:
+    async def run(self) -> StoredReconciliation | None:
         """One at a time; None if another is at it."""
         async with self.ledger.lock() as is_ours:
             if not is_ours:

@@ -25,6 +25,8 @@ from gpudev.ports.listings import Listings
 from gpudev.texts.fact import Fact, fact
 from gpudev.texts.vocabulary import DiskEventKind, DiskOperationKind, DiskState, OperationStatus
 
+__all__ = ["Content", "DiskUseCases", "Renamed", "StoredDiskOperation", "StoredSnapshot"]
+
 _TRIES = 5
 _POLL_SECONDS = 0.02
 
@@ -48,7 +50,7 @@ class Renamed:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnDisks:
+class DiskUseCases:
     disks: Disks
     clock: Clock
     listings: Listings | None = None
@@ -159,14 +161,6 @@ class OwnDisks:
         if found.text is None:
             return Content("", fact("snapshot_without_listing", snapshot=taken.snapshot_id), taken)
         return Content(found.text, _describe(taken), taken)
-
-    async def list_problems(self) -> list[Fact]:
-        """Of everybody's disks: those that cannot go on."""
-        stuck = await self.disks.list_stuck()
-        return [
-            fact("disk_problem", name=disk.spec.name, username=disk.spec.username, problem=disk.problem)
-            for disk in stuck
-        ]
 
     async def get_operation(self, caller: Caller, text: str) -> StoredDiskOperation:
         try:

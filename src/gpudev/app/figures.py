@@ -1,4 +1,7 @@
-"""Figures for Prometheus that are in the database, whichever process put them there."""
+"""Figures for Prometheus that are in the database, whichever process put them there.
+
+GPUs, reservations and controllers, disks as the last reconciliation saw them, and how good forecasts were.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ _NONE = StatusCount(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class ShowClusterFigures:
+class ClusterFigures:
     gpu_types: GpuTypes
     reservations: Reservations
     health: Health
@@ -74,7 +77,7 @@ _DISK_SECONDS = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class ShowDiskFigures:
+class DiskFigures:
     ledger: DiskLedger
     health: Health
 
@@ -95,7 +98,7 @@ _FORECAST_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class ShowForecastFigures:
+class ForecastFigures:
     preview: Preview
     health: Health
 

@@ -1,22 +1,26 @@
-"""Take a node out of service kindly, or put it back: for admins."""
+"""Nodes and GPU types: what room there is, and how admins take a node out of service."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from dataclasses import dataclass
 
-from gpudev.app.identity.authentication import Caller
+from gpudev.app.identity.authentication import Authentication, Caller, Visitor
 from gpudev.domain.audit import AuditAction
 from gpudev.domain.drain import Drain, read_reason
 from gpudev.domain.errors import NotFound
 from gpudev.ports.audit import AuditLog
 from gpudev.ports.clock import Clock
 from gpudev.ports.nodes import Nodes, StoredNode
+from gpudev.ports.store import GpuTypes, StoredAvailability
 from gpudev.texts.fact import Fact, fact
+
+__all__ = ["GpuTypeUseCases", "NodeUseCases", "StoredAvailability", "StoredNode"]
 
 
 @dataclass(frozen=True, slots=True)
-class DrainNodes:
-    """What is asked for is only written down; controllers see it, place elsewhere and tell the owners."""
+class NodeUseCases:
+    """For admins. A drain is only written down; controllers see it, place elsewhere and tell the owners."""
 
     nodes: Nodes
     audit: AuditLog
@@ -55,6 +59,21 @@ class DrainNodes:
                 nodes=[node.name for node in nodes],
             )
         return found
+
+
+@dataclass(frozen=True, slots=True)
+class GpuTypeUseCases:
+    gpu_types: GpuTypes
+    authentication: Authentication
+
+    def list_availability(self) -> Awaitable[tuple[StoredAvailability, ...]]:
+        return self.gpu_types.list_availability()
+
+    async def list_availability_for_visitor(self, visitor: Visitor) -> tuple[StoredAvailability, ...]:
+        """Who is asking is found out in the same statement: clients ask for this often."""
+        user, stored = await self.gpu_types.list_availability_for_key(visitor.key)
+        self.authentication.check(visitor, user)
+        return stored
 
 
 def _tell_of_drain(node: StoredNode) -> Fact:

@@ -17,7 +17,7 @@ from gpudev.texts.vocabulary import TargetKind, Topic
 
 
 @dataclass(frozen=True, slots=True)
-class Notify:
+class NotificationUseCases:
     notifications: Notifications
     audit: AuditLog
     allowed_hosts: Collection[str]

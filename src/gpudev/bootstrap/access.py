@@ -8,9 +8,9 @@ from datetime import timedelta
 
 from gpudev.adapters.github.directory import GitHubKeys
 from gpudev.app.audit_log import AuditTally
-from gpudev.app.identity.authentication import Admit, Authenticate, KeyScreen, KeyUses
+from gpudev.app.identity.authentication import Authentication, KeyOwners, KeyScreen, KeyUses
 from gpudev.app.identity.aws_login import AllowedAccounts, AwsLogin, AwsLoginRules, GitHubCheck, GoodStanding
-from gpudev.app.identity.login import IssueKey, KeyLife, Keys, LocalLogin, LoginGuard
+from gpudev.app.identity.login import KeyIssuer, KeyLife, KeyRing, LocalLogin, LoginGuard
 from gpudev.app.limits import Limiter
 from gpudev.bootstrap.foundation import Stores, has_sole_owner
 from gpudev.domain.github import GitHubPolicy, namespace_of
@@ -23,20 +23,20 @@ from gpudev.settings.access import GitHubSettings
 _KEY_USES_SECONDS = 30
 
 
-def make_admit(
-    settings: Settings, authenticate: Authenticate, key_uses: KeyUses, tally: AuditTally, clock: Clock
-) -> Admit:
+def make_authentication(
+    settings: Settings, owners: KeyOwners, key_uses: KeyUses, tally: AuditTally, clock: Clock
+) -> Authentication:
     access = settings.access
     requests = Rate(access.requests_per_second, access.request_burst)
     wrong_keys = Rate(access.wrong_keys_per_minute / 60, max(1, round(access.wrong_keys_per_minute)))
-    return Admit(
-        authenticate=authenticate,
+    return Authentication(
+        owners=owners,
         clock=clock,
         key_uses=key_uses,
         requests=Limiter(requests, clock, "api_key_asks_too_often"),
         admins=read_admins(settings),
         tally=tally,
-        screen=KeyScreen(authenticate.users, Limiter(wrong_keys, clock, "too_many_wrong_keys")),
+        screen=KeyScreen(owners.users, Limiter(wrong_keys, clock, "too_many_wrong_keys")),
     )
 
 
@@ -51,13 +51,13 @@ def make_key_uses(stores: Stores, clock: Clock) -> KeyUses:
     return KeyUses(stores.api_keys, clock, _KEY_USES_SECONDS)
 
 
-def make_keys(settings: Settings, stores: Stores, clock: Clock) -> Keys:
+def make_key_ring(settings: Settings, stores: Stores, clock: Clock) -> KeyRing:
     overlap = timedelta(seconds=settings.access.key_overlap_seconds)
-    return Keys(stores.api_keys, clock, _key_life(settings), overlap)
+    return KeyRing(stores.api_keys, clock, _key_life(settings), overlap)
 
 
-def make_issue_key(settings: Settings, stores: Stores, clock: Clock) -> IssueKey:
-    return IssueKey(stores.users, clock, _key_life(settings))
+def make_key_issuer(settings: Settings, stores: Stores, clock: Clock) -> KeyIssuer:
+    return KeyIssuer(stores.users, clock, _key_life(settings))
 
 
 def _key_life(settings: Settings) -> KeyLife:
@@ -130,7 +130,7 @@ def make_aws_login(
         ),
         users=stores.users,
         identities=stores.identities,
-        issue_key=make_issue_key(settings, stores, clock),
+        issuer=make_key_issuer(settings, stores, clock),
         clock=clock,
         github=make_github_check(settings.github, stores, clock, names),
     )

@@ -145,7 +145,7 @@ def list_disk_chores(settings: Settings, stores: Stores, backends: Backends) -> 
     """Where no CronJob reconciles disks with the storage, it is done here."""
     reconcile = make_own_reconciliation(settings, stores, backends.volumes)
     every = _RECONCILIATION.total_seconds()
-    return (Chore("disk_reconciliation", reconcile, every, begins_after=every),) if reconcile else ()
+    return (Chore("disk_reconciliation", reconcile.run, every, begins_after=every),) if reconcile else ()
 
 
 def make_sampler(settings: Settings, stores: Stores, cluster: Cluster) -> Sampler:

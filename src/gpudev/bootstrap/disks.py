@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 import json
 from dataclasses import asdict
 
-from gpudev.app.disk_reconciliation import ReconcileDisks
+from gpudev.app.disk_reconciliation import DiskReconciliation
 from gpudev.bootstrap.foundation import Stores, SystemClock
 from gpudev.texts.sentences import say
 
@@ -123,13 +123,13 @@ def make_listings(settings: Settings) -> Listings | None:
     return S3Listings(make_client("s3", settings.aws.region), settings.disks.listing_bucket)
 
 
-def make_reconciliation(settings: Settings, stores: Stores, volumes: VolumeListings) -> ReconcileDisks:
-    return ReconcileDisks(stores.disk_ledger, volumes, SystemClock(), settings.process.hostname)
+def make_reconciliation(settings: Settings, stores: Stores, volumes: VolumeListings) -> DiskReconciliation:
+    return DiskReconciliation(stores.disk_ledger, volumes, SystemClock(), settings.process.hostname)
 
 
 def make_own_reconciliation(
     settings: Settings, stores: Stores, volumes: VolumeListings
-) -> ReconcileDisks | None:
+) -> DiskReconciliation | None:
     """For a controller that does it itself, which is that of `gpu-dev up`; elsewhere a CronJob does it."""
     is_own = settings.local.state_dir is not None and can_mount(settings)
     return make_reconciliation(settings, stores, volumes) if is_own else None
@@ -137,7 +137,7 @@ def make_own_reconciliation(
 
 async def reconcile_once(settings: Settings, stores: Stores) -> str:
     """The statistics as a line of JSON."""
-    done = await make_reconciliation(settings, stores, read_volumes(settings, SystemClock()))()
+    done = await make_reconciliation(settings, stores, read_volumes(settings, SystemClock())).run()
     if done is None:
         return json.dumps({"skipped": "another reconciliation is under way"})
     return json.dumps({**asdict(done.statistics), "remarks": [say(remark) for remark in done.remarks]})

@@ -16,10 +16,10 @@ from starlette.types import Receive, Scope, Send
 from typing_extensions import override
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from gpudev.api.client_address import find_address, is_trusted
 from gpudev.api.connections import NOBODY, Connection, Connections, Phase
 from gpudev.api.context import CONNECTION
 from gpudev.api.encoding import encode, json_response
-from gpudev.api.origin import find_address, is_trusted
 from gpudev.app.application import TrustedProxies
 from gpudev.app.limits import origin_of
 from gpudev.wire.cluster import ErrorBody

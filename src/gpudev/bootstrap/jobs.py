@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from gpudev.adapters.absent import AbsentCluster
 from gpudev.adapters.aws.scaling import AwsScaling
-from gpudev.app.availability import RefreshAvailability
+from gpudev.app.availability import AvailabilityRefresh
 from gpudev.app.controllers.admission import AdmissionController
 from gpudev.app.controllers.once import Outcome, RunDue
 from gpudev.app.controllers.reservations import ReservationWork, Rules
@@ -66,7 +66,7 @@ async def _refresh_availability(settings: Settings, stores: Stores) -> tuple[str
     admission = AdmissionController(stores.admissions, stores.gpu_types, AbsentCluster(), rules, clock, name)
     offered = tuple(offered_catalogue(settings).by_name)
     scaling = _make_scaling(settings)
-    return await RefreshAvailability(stores.gpu_types, scaling, admission, clock, offered, name)()
+    return await AvailabilityRefresh(stores.gpu_types, scaling, admission, clock, offered, name).run()
 
 
 def _make_scaling(settings: Settings) -> AwsScaling | None:

@@ -10,10 +10,10 @@ import uvloop
 
 from gpudev.adapters.local.supervisor import tell_ready
 from gpudev.app.audit_log import AuditTally
-from gpudev.app.identity.authentication import Authenticate
+from gpudev.app.identity.authentication import KeyOwners
 from gpudev.app.identity.key_watch import KeyWatch
-from gpudev.app.reservations.ssh_destination import Connect
-from gpudev.bootstrap.access import make_admit, make_key_uses
+from gpudev.app.reservations.ssh_destination import SshDestinations
+from gpudev.bootstrap.access import make_authentication, make_key_uses
 from gpudev.bootstrap.foundation import SystemClock, begin, open_stores
 from gpudev.bootstrap.interruption import interrupted
 from gpudev.bootstrap.metrics import serve_metrics
@@ -35,12 +35,13 @@ async def _serve_ssh_proxy(settings: Settings, listener: socket.socket) -> None:
     clock = SystemClock()
     async with open_stores(settings) as stores:
         key_uses = make_key_uses(stores, clock)
-        authenticate = Authenticate(stores.users, clock)
+        owners = KeyOwners(stores.users, clock)
         tally = AuditTally(stores.audit, stores.health, clock, singly=_TUNNELS_WRITTEN_SINGLY)
-        admit = make_admit(settings, authenticate, key_uses, tally, clock)
-        key_watch = KeyWatch(authenticate)
-        connect = Connect(admit, stores.reservations, stores.api_keys, clock)
-        proxy = SshProxy(connect, _make_limits(settings), settings.access.proxies, key_watch.changed, tally)
+        authentication = make_authentication(settings, owners, key_uses, tally, clock)
+        key_watch = KeyWatch(owners)
+        destinations = SshDestinations(authentication, stores.reservations, stores.api_keys, clock)
+        limits, proxies = _make_limits(settings), settings.access.proxies
+        proxy = SshProxy(destinations, limits, proxies, key_watch.changed, tally)
         if settings.local.state_dir is None:
             # On one machine the API serves the metrics of all processes.
             serve_metrics(settings.api, settings.api.metrics_dir)

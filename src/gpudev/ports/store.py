@@ -145,7 +145,7 @@ class Reservations(Protocol):
     async def get(self, reservation_id: ReservationId) -> Reservation: ...
 
     async def list_matching(self, user_id: UserId, text: str) -> tuple[Reservation, ...]:
-        """The user's reservations that `text` may mean; see `app.find`."""
+        """The user's reservations that `text` may mean; see `app.reservations.lookup`."""
         ...
 
     async def list_matching_of_all(self, text: str) -> tuple[Reservation, ...]:

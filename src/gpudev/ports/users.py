@@ -48,7 +48,7 @@ class ShownKey:
 
     A method `..._for_key` finds out whose it is and does its work for that user in one statement. Its answer
     begins with the user, None for a key that is unknown, revoked or expired, and is worth nothing until
-    `app.admit.Admit.check` has accepted that user.
+    `app.identity.authentication.Authentication.check` has accepted that user.
     """
 
     key_hash: bytes

@@ -20,12 +20,12 @@ from websockets.datastructures import Headers
 from websockets.http11 import Request, Response
 from websockets.typing import Subprotocol
 
+from gpudev.api.client_address import find_address
 from gpudev.api.encoding import json_response
 from gpudev.api.errors import answer_of
-from gpudev.api.origin import find_address
 from gpudev.app.application import TrustedProxies
 from gpudev.app.audit_log import AuditTally
-from gpudev.app.reservations.ssh_destination import Connect
+from gpudev.app.reservations.ssh_destination import SshDestinations
 from gpudev.domain.audit import AuditAction
 from gpudev.domain.errors import GpuDevError, NotFound, QuotaExceeded, StoreUnavailable, Unauthenticated
 from gpudev.domain.names import UserId
@@ -60,13 +60,13 @@ class Limits:
 class SshProxy:
     def __init__(
         self,
-        connect: Connect,
+        destinations: SshDestinations,
         limits: Limits,
         trusted: TrustedProxies,
         keys_changed: asyncio.Event,
         tally: AuditTally,
     ) -> None:
-        self._connect = connect
+        self._destinations = destinations
         self._keys_changed = keys_changed
         self._tally = tally
         self._limits = limits
@@ -127,8 +127,8 @@ class SshProxy:
             raise Unauthenticated("tunnel_needs_a_key")
         peer = tunnel.remote_address[0] if tunnel.remote_address else None
         address = find_address(peer, request.headers.get("X-Forwarded-For"), self._trusted)
-        visitor = await self._connect.admit.meet(key, address)
-        destination = await self._connect(visitor, unquote(match[1]), int(rank))
+        visitor = await self._destinations.authentication.meet(key, address)
+        destination = await self._destinations.find(visitor, unquote(match[1]), int(rank))
         self._check_room(destination.caller.user_id)
         tunnel.destination = destination
 
@@ -174,7 +174,7 @@ class SshProxy:
             minutes = self._limits.idle_seconds / 60
             await tunnel.end(IDLE, "idle", say(fact("tunnel_idle", minutes=minutes)))
         led_to = {one: one.destination for one in self._open if one.destination}
-        still_open = await self._connect.list_open(led_to.values())
+        still_open = await self._destinations.list_open(led_to.values())
         over = [tunnel for tunnel, destination in led_to.items() if destination not in still_open]
         # All at once: a client that does not answer to the end holds up none of the others.
         await asyncio.gather(*(tunnel.end(ENDED, "ended", _OVER) for tunnel in over))

@@ -41,9 +41,9 @@ def test_an_image_is_kept_with_the_reservation(ada: Person, module_database: str
 def test_a_client_of_0_3_can_ask_for_one_as_well() -> None:
     variables = {"GPU_TYPE": "t4", "GPU_COUNT": "1"}
     asked = SubmitRequest03(duration_hours=1, env_vars=variables, image=IMAGE)
-    assert read_0_3(asked, frozenset({"image"})).image == IMAGE
+    assert read_0_3(asked, frozenset({"image"})).settings.image == IMAGE
     standard = replace(asked, image=NO_CUSTOM_IMAGE)
-    assert read_0_3(standard, frozenset({"image"})).image == ""
+    assert read_0_3(standard, frozenset({"image"})).settings.image == ""
 
 
 def test_what_is_no_name_of_an_image_is_refused(ada: Person) -> None:

@@ -10,8 +10,8 @@ from structlog.testing import capture_logs
 from gpudev.app.controllers.admission import AdmissionController
 from gpudev.app.controllers.reservations import Rules
 from gpudev.app.identity.authentication import Caller
-from gpudev.app.nodes import DrainNodes
-from gpudev.app.reservations.operations import Extend, ExtensionRequest
+from gpudev.app.nodes import NodeUseCases
+from gpudev.app.reservations.operations import ExtensionRequest, OperationRequests
 from gpudev.app.reservations.preview import Preview
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
@@ -49,9 +49,9 @@ class World:
             stores.admissions, stores.gpu_types, self.cluster, rules, self.clock, "test"
         )
         self.controller = make_reservation_engine(stores, self.cluster, self.clock, rules)
-        self.drains = DrainNodes(stores.nodes, stores.audit, self.clock)
+        self.drains = NodeUseCases(stores.nodes, stores.audit, self.clock)
         preview = Preview(stores.forecasts, DEFAULT_CATALOGUE, POLICY, self.clock)
-        self.extend = Extend(stores.operations, POLICY, self.clock, preview, stores.nodes)
+        self.operations = OperationRequests(stores.operations, self.clock, preview, stores.nodes)
 
     async def ask(self, hours: int) -> Reservation:
         """For a whole node."""
@@ -114,7 +114,7 @@ async def test_one_runs_on_is_told_and_one_that_waits_goes_elsewhere(database: s
         assert (await world.get(long)).memory.drain_warning is None
 
         with pytest.raises(Conflict, match="is being taken out of service: new fans"):
-            await world.extend(GRACE, await world.get(short), ExtensionRequest(1))
+            await world.operations.extend(GRACE, await world.get(short), ExtensionRequest(1))
 
 
 async def test_who_wants_to_hear_of_warnings_is_notified_of_both(database: str) -> None:
@@ -187,7 +187,7 @@ async def test_a_drain_that_is_called_off_is_told_and_more_time_is_given_again(d
         await world.work()
         await world.find_event(one, EventKind.NODE_STAYS)
         assert world.cluster.homes[one.id] == frozenset()
-        await world.extend(GRACE, await world.get(one), ExtensionRequest(1))
+        await world.operations.extend(GRACE, await world.get(one), ExtensionRequest(1))
         await world.work()
         assert (await world.get(one)).state.expires_at == NOON + 3 * HOUR
 
@@ -197,7 +197,7 @@ async def test_an_extension_that_was_accepted_just_before_is_refused_with_the_re
         world = World(stores, "t4-0")
         one = await world.ask(2)
         await world.work()
-        accepted = await world.extend(GRACE, await world.get(one), ExtensionRequest(1))
+        accepted = await world.operations.extend(GRACE, await world.get(one), ExtensionRequest(1))
         await world.drains.drain(GRACE, "t4-0", "")
         await world.work()
         outcome = await stores.operations.get(accepted.operation_id, None)

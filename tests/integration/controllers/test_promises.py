@@ -16,7 +16,7 @@ import pytest
 from typing_extensions import override
 
 from gpudev.app.identity.authentication import Caller
-from gpudev.app.reservations.operations import Cancel, Extend, ExtensionRequest
+from gpudev.app.reservations.operations import ExtensionRequest, OperationRequests
 from gpudev.app.reservations.preview import Preview
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.domain.errors import Conflict, Invalid
@@ -146,18 +146,24 @@ class People:
     async def _look(self) -> None:
         self.day.cluster.has_room_changed = True
 
+    @property
+    def _operations(self) -> OperationRequests:
+        stores, clock = self.day.stores, self.day.clock
+        preview = Preview(stores.forecasts, DEFAULT_CATALOGUE, POLICY, clock)
+        return OperationRequests(stores.operations, clock, preview, stores.nodes)
+
     async def _cancel(self, one: ReservationId) -> ReservationId:
         row = await self.day.stores.reservations.get(one)
         if row.is_live:
-            await Cancel(self.day.stores.operations, self.day.clock)(self.caller, row)
+            await self._operations.cancel(self.caller, row)
         return one
 
     async def _extend(self, one: ReservationId) -> ReservationId:
         row = await self.day.stores.reservations.get(one)
-        preview = Preview(self.day.stores.forecasts, DEFAULT_CATALOGUE, POLICY, self.day.clock)
-        extend = Extend(self.day.stores.operations, POLICY, self.day.clock, preview, self.day.stores.nodes)
         try:
-            await extend(self.caller, row, ExtensionRequest(hours=self.chance.choice([0.5, 1, 3])))
+            await self._operations.extend(
+                self.caller, row, ExtensionRequest(hours=self.chance.choice([0.5, 1, 3]))
+            )
         except (Conflict, Invalid) as error:
             self.refused += error.code == "promised_to_others"
         else:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpudev.adapters.aws.volumes import S3Listings
-from gpudev.app.disks import OwnDisks
+from gpudev.app.disks import DiskUseCases
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.disk import DiskId, SnapshotId
 from gpudev.domain.errors import Defect, StorageRefused
@@ -65,7 +65,7 @@ async def test_the_files_of_the_newest_snapshot_are_listed(
     await world.write(reservation.id)
     await world.cancel(reservation)
     await world.drive()
-    content = await OwnDisks(stores.disks, clock, listings).read_content(caller, "work")
+    content = await DiskUseCases(stores.disks, clock, listings).read_content(caller, "work")
     [word] = world.expected[reservation.spec.disk_id or DiskId("")]
     assert word in content.text
     assert content.taken is not None

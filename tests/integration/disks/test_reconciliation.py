@@ -13,8 +13,8 @@ from uuid import uuid4
 import pytest
 
 from gpudev.adapters.aws.volumes import AwsVolumes
-from gpudev.app.disk_reconciliation import ReconcileDisks
-from gpudev.app.figures import ShowDiskFigures
+from gpudev.app.disk_reconciliation import DiskReconciliation
+from gpudev.app.figures import DiskFigures
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.disk import Disk, DiskId, DiskOperation, DiskSpec
 from gpudev.domain.names import OperationId
@@ -42,7 +42,7 @@ class Ledger:
 
     async def reconcile(self) -> StoredReconciliation:
         volumes = AwsVolumes(self.ec2.client(), ZONES[0])
-        done = await ReconcileDisks(self.stores.disk_ledger, volumes, self.clock, "test")()
+        done = await DiskReconciliation(self.stores.disk_ledger, volumes, self.clock, "test").run()
         assert done is not None
         assert await self.stores.disk_ledger.find_last() == done
         return done
@@ -256,13 +256,15 @@ async def test_one_at_a_time(ledger: Ledger) -> None:
     async with ledger.stores.disk_ledger.lock() as is_ours:
         assert is_ours
         volumes = AwsVolumes(ledger.ec2.client(), ZONES[0])
-        assert await ReconcileDisks(ledger.stores.disk_ledger, volumes, ledger.clock, "test")() is None
+        assert (
+            await DiskReconciliation(ledger.stores.disk_ledger, volumes, ledger.clock, "test").run() is None
+        )
 
 
 async def test_the_figures_are_shown(ledger: Ledger) -> None:
     ledger.add_volume()
     await ledger.reconcile()
-    await ShowDiskFigures(ledger.stores.disk_ledger, ledger.stores.health).show()
+    await DiskFigures(ledger.stores.disk_ledger, ledger.stores.health).show()
     assert DISK_RECONCILIATION.labels("created")._value.get() == 1
 
 

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gpudev.app.reservations.activity import EventHub, Follow
+from gpudev.app.reservations.activity import EventFeed, EventHub
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.names import NodeName
 from gpudev.domain.plans.turn import Record
@@ -53,8 +53,8 @@ async def test_news_comes_with_the_next_heartbeat_when_every_hint_is_lost(
     stores: Stores, asked: Reservation
 ) -> None:
     """The hub is not running, as if its connection were deaf."""
-    follow = Follow(stores.reservations, EventHub(stores.signals), heartbeat_seconds=0.01)
-    stream = follow(asked.id, after=0)
+    feed = EventFeed(stores.reservations, EventHub(stores.signals), heartbeat_seconds=0.01)
+    stream = feed.follow(asked.id, after=0)
     first = await anext(stream)
     assert first is not None
     assert [stored.event.kind for stored in first.events] == [EventKind.SUBMITTED]
@@ -70,7 +70,7 @@ async def test_news_comes_with_the_next_heartbeat_when_every_hint_is_lost(
 async def test_news_comes_at_once_when_the_hub_listens(stores: Stores, asked: Reservation) -> None:
     hub = EventHub(stores.signals)
     listening = asyncio.create_task(hub.run())
-    stream = Follow(stores.reservations, hub, heartbeat_seconds=60)(asked.id, after=1)
+    stream = EventFeed(stores.reservations, hub, heartbeat_seconds=60).follow(asked.id, after=1)
     await anext(stream)
     following = asyncio.ensure_future(anext(stream))
     await place_it(stores, asked)
@@ -86,7 +86,7 @@ async def test_the_stream_ends_once_all_is_told_also_for_one_who_has_heard_it(
     stores: Stores, asked: Reservation, after: int
 ) -> None:
     await end_it(stores, asked)
-    stream = Follow(stores.reservations, EventHub(stores.signals))(asked.id, after)
+    stream = EventFeed(stores.reservations, EventHub(stores.signals)).follow(asked.id, after)
     async with asyncio.timeout(10):
         told = [stored.number async for news in stream if news for stored in news.events]
     assert told == list(range(after + 1, 4))

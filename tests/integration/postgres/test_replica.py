@@ -16,10 +16,10 @@ from gpudev.adapters.local.database.embedded_postgres import EmbeddedPostgres
 from gpudev.adapters.postgres.migrate import migrate
 from gpudev.adapters.postgres.pool import Database
 from gpudev.app.audit_log import AuditTally
-from gpudev.app.identity.authentication import Authenticate, Visitor
-from gpudev.app.identity.login import IssueKey, KeyLife, LoginOrigin
-from gpudev.app.reservations.lookup import JobsOf, ListJobs
-from gpudev.bootstrap.access import make_admit, make_key_uses
+from gpudev.app.identity.authentication import KeyOwners, Visitor
+from gpudev.app.identity.login import KeyIssuer, KeyLife, LoginOrigin
+from gpudev.app.reservations.lookup import Lookup
+from gpudev.bootstrap.access import make_authentication, make_key_uses
 from gpudev.bootstrap.foundation import Stores, SystemClock
 from gpudev.domain.audit import SERVER_ITSELF, AuditAction, AuditEntry
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
@@ -43,12 +43,12 @@ class World:
     primary: EmbeddedPostgres
     replica: EmbeddedPostgres
     stores: Stores
-    list_jobs: ListJobs
+    lookup: Lookup
     visitor: Visitor
     ended: Reservation
 
     async def list(self, query: ListQuery) -> Page:
-        return await self.list_jobs(self.visitor, query)
+        return await self.lookup.list_page(self.visitor, query)
 
     async def stop_replaying(self) -> None:
         """From now on the replica answers what it knows, and learns nothing new."""
@@ -74,19 +74,21 @@ async def world() -> AsyncIterator[World]:
                 await stores.gpu_types.sync(DEFAULT_CATALOGUE.types)
                 clock = SystemClock()
                 user = await stores.users.upsert("ada")
-                issued = await IssueKey(stores.users, clock, KeyLife(timedelta(hours=1), timedelta(hours=1)))(
-                    user, LoginOrigin("test", "here")
-                )
+                issued = await KeyIssuer(
+                    stores.users, clock, KeyLife(timedelta(hours=1), timedelta(hours=1))
+                ).issue(user, LoginOrigin("test", "here"))
                 ended = await _end(stores, await submit(stores, make_reservation(user)))
                 await submit(stores, make_reservation(user))
                 await catch_up(primary, replica)
-                authenticate = Authenticate(stores.users, clock)
+                owners = KeyOwners(stores.users, clock)
                 tally = AuditTally(stores.audit, stores.health, clock)
-                admit = make_admit(Settings(), authenticate, make_key_uses(stores, clock), tally, clock)
-                jobs_of = JobsOf(stores.users, stores.audit)
-                list_jobs = ListJobs(stores.reservations, admit, jobs_of, stores.history)
-                visitor = await admit.meet(issued.api_key, "here")
-                yield World(primary, replica, stores, list_jobs, visitor, ended)
+                key_uses = make_key_uses(stores, clock)
+                authentication = make_authentication(Settings(), owners, key_uses, tally, clock)
+                lookup = Lookup(
+                    stores.reservations, stores.audit, authentication, stores.users, stores.history
+                )
+                visitor = await authentication.meet(issued.api_key, "here")
+                yield World(primary, replica, stores, lookup, visitor, ended)
 
 
 async def _end(stores: Stores, reservation: Reservation) -> Reservation:

@@ -11,7 +11,7 @@ import pytest
 from gpudev.adapters.postgres.migrate import migrate
 from gpudev.adapters.postgres.pool import Database
 from gpudev.app import audit_log
-from gpudev.app.audit_log import SealAudit
+from gpudev.app.audit_log import AuditSealer
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.audit import AuditAction, AuditEntry
 
@@ -28,7 +28,7 @@ async def test_sealing_starts_before_the_schema_and_catches_up_in_batches(
     database = Database(empty_database)
     await database.open()
     stores = Stores.on(database)
-    running = asyncio.create_task(SealAudit(stores.audit, stores.health, 0.01).run())
+    running = asyncio.create_task(AuditSealer(stores.audit, stores.health, 0.01).run())
     try:
         await _migrate(empty_database)
         await stores.audit.write(*[AuditEntry("ada", AuditAction.SUBMIT)] * ENTRIES)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import MISSING, fields
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from gpudev.api.views import job_detail
-from gpudev.app.application import Application
+from gpudev.app.application import ClusterInfo
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.domain.disk import VolumeId
 from gpudev.domain.names import NodeName, UserId
@@ -22,15 +22,9 @@ from gpudev.wire.jobs import JobDetail, JobNode
 from tests.support.parts import change
 from tests.support.reservations import NOON, make_reservation
 
-
-class FewFacts:
-    """As much of an application as a view looks at."""
-
-    catalogue = DEFAULT_CATALOGUE
-    simulated_types = frozenset({"t4"})
-    ssh_proxy_url = "https://gpu-dev.example.org"
-
-
+CLUSTER = ClusterInfo(
+    DEFAULT_CATALOGUE, simulated_types=frozenset({"t4"}), ssh_proxy_url="https://gpu-dev.example.org"
+)
 LATER = NOON + timedelta(hours=1)
 STATES: dict[Status, dict[str, Any]] = {
     Status.PENDING: {},
@@ -82,7 +76,7 @@ def in_state(status: Status) -> Reservation:
 
 @pytest.mark.parametrize("status", Status, ids=str)
 def test_a_job_has_what_the_wire_describes_and_nothing_else(status: Status) -> None:
-    shown = job_detail(in_state(status), cast("Application", FewFacts), NOON)
+    shown = job_detail(in_state(status), CLUSTER, NOON)
     known = {field.name for field in fields(JobDetail)}
     always = {
         field.name
@@ -94,7 +88,7 @@ def test_a_job_has_what_the_wire_describes_and_nothing_else(status: Status) -> N
 
 
 def show(reservation: Reservation) -> dict[str, Any]:
-    return job_detail(reservation, cast("Application", FewFacts), NOON)
+    return job_detail(reservation, CLUSTER, NOON)
 
 
 def test_a_gang_shows_each_of_its_nodes_and_rank_0_as_the_reservation() -> None:
@@ -121,9 +115,5 @@ def test_a_gang_that_is_not_active_shows_its_nodes_without_addresses() -> None:
 
 
 def test_all_that_the_wire_describes_is_shown_in_some_state() -> None:
-    shown = {
-        name
-        for status in Status
-        for name in job_detail(in_state(status), cast("Application", FewFacts), NOON)
-    }
+    shown = {name for status in Status for name in job_detail(in_state(status), CLUSTER, NOON)}
     assert shown == {field.name for field in fields(JobDetail)}

@@ -17,7 +17,7 @@ from functools import partial
 
 import structlog
 
-from gpudev.app.admin import Anchor, Verification, verify
+from gpudev.app.audit_log import Anchor, Verification, verify
 from gpudev.domain.errors import Unavailable
 from gpudev.domain.idle import IdlePolicy, find_idle_since, judge
 from gpudev.domain.names import ReservationId

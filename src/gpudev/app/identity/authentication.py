@@ -1,7 +1,7 @@
-"""Whether a request may come in: whose key it carries, and whether its sender asks too often.
+"""Authentication of a request: whose key it carries, and whether its sender asks too often.
 
 A visitor shows a key; who that is, is found out by a statement of its own, or by the one that does what was
-asked for. Either way `check` has the last word.
+asked for. Either way `Authentication.check` has the last word.
 """
 
 from __future__ import annotations
@@ -23,8 +23,65 @@ from gpudev.ports.api_keys import ApiKeys
 from gpudev.ports.clock import Clock
 from gpudev.ports.users import ShownKey, User, Users
 
+MOST_KEPT = 10_000
+_KEY = re.compile(r"[A-Za-z0-9_-]{8,128}")
+
+
+@dataclass(frozen=True, slots=True)
+class Caller(User):
+    """Who is calling: a user, from where, and whether as an admin."""
+
+    address: str = ""
+    is_admin: bool = False
+    key_hash: bytes = field(default=b"", repr=False)
+    """Which of the user's keys was used."""
+
+    def entry(
+        self, action: str, target: str = "", *, detail: str = "", outcome: str = AuditOutcome.DONE
+    ) -> AuditEntry:
+        """What this caller does, for the audit log."""
+        return AuditEntry(self.username, action, tidy(target), self.address, outcome, tidy(detail))
+
+
+def charge_nobody(_: UserId) -> None:
+    """For connections that somebody else counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Somebody with a key, and nobody knows yet whether it is a good one."""
+
+    key: ShownKey
+    address: str
+    claim: Callable[[UserId], None] = charge_nobody
+    """Called with the key's user once that is known: charges the connection to them, or raises."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyOwners:
+    """Users by their keys."""
+
+    users: Users
+    clock: Clock
+
+    async def get(self, key_hash: bytes) -> User:
+        return self.check(await self.users.find_by_key(key_hash, self.clock.now()))
+
+    def check(self, user: User | None) -> User:
+        """Whether the owner of a key, if it has one, may come in."""
+        if user is None:
+            raise Unauthenticated("api_key_unknown")
+        if not user.is_active:
+            raise NotAllowed("user_disabled", username=user.username)
+        return user
+
 
 class KeyUses:
+    """When each key was last used: collected in memory and written now and then, never by a request itself.
+
+    What was collected is lost when the process is killed, and that is fine: it is a hint for people.
+    """
+
     def __init__(self, api_keys: ApiKeys, clock: Clock, every_seconds: float) -> None:
         self._api_keys = api_keys
         self._clock = clock
@@ -54,10 +111,6 @@ class KeyUses:
             await self.write()
 
 
-MOST_KEPT = 10_000
-_KEY = re.compile(r"[A-Za-z0-9_-]{8,128}")
-
-
 class RecentKeys:
     """The hashes of keys that were seen last."""
 
@@ -80,6 +133,14 @@ class RecentKeys:
 
 @dataclass(frozen=True, slots=True)
 class KeyScreen:
+    """Keeps wrong keys away from the database, without keeping out a good one.
+
+    What is no key at all is rejected at once. An address that has shown too many wrong keys is told so before
+    the database is asked, if its key was wrong before. A key that was not seen yet may be a good one, of a
+    neighbour at the same address, and is looked up; one at a time, so that guesses cannot use up the
+    connections to the database.
+    """
+
     users: Users
     wrong_keys: Limiter
     """For each origin. It stops nobody who has a good key, so that one bad neighbour locks no office out."""
@@ -116,57 +177,8 @@ class KeyScreen:
 
 
 @dataclass(frozen=True, slots=True)
-class Caller(User):
-    address: str = ""
-    is_admin: bool = False
-    key_hash: bytes = field(default=b"", repr=False)
-    """Which of the user's keys was used."""
-
-    def entry(
-        self, action: str, target: str = "", *, detail: str = "", outcome: str = AuditOutcome.DONE
-    ) -> AuditEntry:
-        """What this caller does, for the audit log."""
-        return AuditEntry(self.username, action, tidy(target), self.address, outcome, tidy(detail))
-
-
-def _charge_nobody(_: UserId) -> None:
-    """For connections that somebody else counts."""
-
-
-@dataclass(frozen=True, slots=True)
-class Authenticate:
-    users: Users
-    clock: Clock
-
-    async def __call__(self, key_hash: bytes) -> User:
-        return self.check(await self.users.find_by_key(key_hash, self.clock.now()))
-
-    def check(self, user: User | None) -> User:
-        """Whether the owner of a key, if it has one, may come in."""
-        if user is None:
-            raise Unauthenticated("api_key_unknown")
-        if not user.is_active:
-            raise NotAllowed("user_disabled", username=user.username)
-        return user
-
-
-def hash_key(api_key: str) -> bytes:
-    return hashlib.sha256(api_key.encode()).digest()
-
-
-@dataclass(frozen=True, slots=True)
-class Visitor:
-    """Somebody with a key, and nobody knows yet whether it is a good one."""
-
-    key: ShownKey
-    address: str
-    claim: Callable[[UserId], None] = _charge_nobody
-    """Called with the key's user once that is known: charges the connection to them, or raises."""
-
-
-@dataclass(frozen=True, slots=True)
-class Admit:
-    authenticate: Authenticate
+class Authentication:
+    owners: KeyOwners
     clock: Clock
     key_uses: KeyUses
     requests: Limiter
@@ -177,7 +189,7 @@ class Admit:
     tally: AuditTally
 
     async def meet(
-        self, api_key: str, address: str, claim: Callable[[UserId], None] = _charge_nobody
+        self, api_key: str, address: str, claim: Callable[[UserId], None] = charge_nobody
     ) -> Visitor:
         try:
             self.screen.check_form(api_key, address)
@@ -189,14 +201,14 @@ class Admit:
         await self.screen.check(key, address)
         return Visitor(key, address, claim)
 
-    async def __call__(self, visitor: Visitor) -> Caller:
+    async def authenticate(self, visitor: Visitor) -> Caller:
         key = visitor.key
-        return self.check(visitor, await self.authenticate.users.find_by_key(key.key_hash, key.at))
+        return self.check(visitor, await self.owners.users.find_by_key(key.key_hash, key.at))
 
     def check(self, visitor: Visitor, user: User | None) -> Caller:
         """Who the visitor is, once it is known whose key it is, if anybody's."""
         try:
-            accepted = self.authenticate.check(user)
+            accepted = self.owners.check(user)
         except Unauthenticated:
             self.tally.note(_wrong_key(visitor.address))
             self.screen.note_wrong(visitor.key, visitor.address)
@@ -213,6 +225,10 @@ class Admit:
             identity=accepted.identity,
             key_hash=visitor.key.key_hash,
         )
+
+
+def hash_key(api_key: str) -> bytes:
+    return hashlib.sha256(api_key.encode()).digest()
 
 
 def _wrong_key(address: str) -> AuditEntry:

@@ -1,6 +1,8 @@
 """Log in by AWS: whoever AWS says somebody is, if that account and role may come in.
 
-Where the operator wants it, GitHub is asked as well; see `app.github_check`.
+Where the operator wants it, a second step asks who one is at GitHub, proved by an SSH key, and what one may
+do there. The proof is wanted once, and again when it is too old; what GitHub says of the user is asked for
+with every login, at most every few minutes.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from gpudev.app.identity.login import IssuedKey, IssueKey, LoginOrigin
+from gpudev.app.identity.login import IssuedKey, KeyIssuer, LoginOrigin
 from gpudev.domain.audit import AuditAction, AuditEntry
 from gpudev.domain.errors import (
     IdentityUnavailable,
@@ -91,7 +93,7 @@ class GitHubCheck:
         await self.bindings.add_challenge(stored, now)
         return GivenChallenge(challenge, claimed, keys, stored.expires_at)
 
-    async def __call__(self, user: User, proof: GitHubProof | None, origin: LoginOrigin) -> str:
+    async def check(self, user: User, proof: GitHubProof | None, origin: LoginOrigin) -> str:
         """The GitHub user that this user is, if that one may come in.
 
         A proof is kept also where the standing is not good: who it is has been shown once and for all.
@@ -184,17 +186,17 @@ class AwsLogin:
     rules: AwsLoginRules
     users: Users
     identities: Identities
-    issue_key: IssueKey
+    issuer: KeyIssuer
     clock: Clock
     github: GitHubCheck | None = None
     """None where nobody asks who somebody is at GitHub."""
 
-    async def __call__(
+    async def log_in(
         self, evidence: Evidence, origin: LoginOrigin, proof: GitHubProof | None = None
     ) -> AwsKey:
         identity, user = await self._identify(evidence)
-        github_user = await self.github(user, proof, origin) if self.github else None
-        key = await self.issue_key(user, origin)
+        github_user = await self.github.check(user, proof, origin) if self.github else None
+        key = await self.issuer.issue(user, origin)
         _log.info("aws_login", username=user.username, arn=identity.arn, github_user=github_user)
         return AwsKey(key, identity.arn, github_user)
 

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
 from typing import Final, TypeVar
 
-from gpudev.app.identity.authentication import Authenticate, Caller
+from gpudev.app.identity.authentication import Caller, KeyOwners
 from gpudev.domain.names import UserId
 from gpudev.ports.queue import Channel, Signal, Signals
 
@@ -24,8 +24,8 @@ _END: Final = object()
 class KeyWatch:
     """Tells those who hold something open in this process that keys of their user were revoked."""
 
-    def __init__(self, authenticate: Authenticate, every_seconds: float = 15) -> None:
-        self._authenticate = authenticate
+    def __init__(self, owners: KeyOwners, every_seconds: float = 15) -> None:
+        self._owners = owners
         self._every_seconds = every_seconds
         self._holders: defaultdict[UserId, set[asyncio.Event]] = defaultdict(set)
         self.changed = asyncio.Event()
@@ -57,7 +57,7 @@ class KeyWatch:
                 while True:
                     if revoked.is_set() or loop.time() >= check_at:
                         revoked.clear()
-                        await self._authenticate(caller.key_hash)
+                        await self._owners.get(caller.key_hash)
                         check_at = loop.time() + self._every_seconds
                         waiting.cancel()
                         waiting = asyncio.create_task(revoked.wait())

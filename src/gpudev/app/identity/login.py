@@ -1,4 +1,4 @@
-"""Log in to a server on one's own machine, and the short-lived keys that a login gives."""
+"""Logins and the short-lived API keys that they give: login on one machine, guard, key rotation."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ class IssuedKey:
 
 
 @dataclass(frozen=True, slots=True)
-class IssueKey:
+class KeyIssuer:
     users: Users
     clock: Clock
     life: KeyLife
 
-    async def __call__(self, user: User, origin: LoginOrigin) -> IssuedKey:
+    async def issue(self, user: User, origin: LoginOrigin) -> IssuedKey:
         """The key that ends a login; both are written to the audit log, together with the key itself."""
         api_key, key = make_key(self.clock.now(), self.life)
         login = AuditEntry(user.username, AuditAction.LOGIN, origin.method, origin.address)
@@ -89,14 +89,14 @@ class LocalLogin:
     """The login of the one-machine mode: whoever can read the server owner's file is the owner."""
 
     users: Users
-    issue_key: IssueKey
+    issuer: KeyIssuer
     clock: Clock
     secret: bytes = field(repr=False)
     owner: str
     hosts: frozenset[str]
     """The host:port addresses under which this server may be spoken to."""
 
-    async def __call__(self, proof: LoginProof, origin: LoginOrigin) -> IssuedKey:
+    async def log_in(self, proof: LoginProof, origin: LoginOrigin) -> IssuedKey:
         now = self.clock.now()
         if abs(now.timestamp() - proof.timestamp) > PROOF_LIFE.total_seconds():
             raise Unauthenticated("login_proof_too_old")
@@ -108,7 +108,7 @@ class LocalLogin:
         user = await self.users.upsert(self.owner)
         if not user.is_active:
             raise NotAllowed("user_disabled", username=user.username)
-        return await self.issue_key(user, origin)
+        return await self.issuer.issue(user, origin)
 
     def _is_genuine(self, proof: LoginProof) -> bool:
         expected = [
@@ -130,7 +130,9 @@ def make_key(now: datetime, life: KeyLife) -> tuple[str, NewKey]:
 
 
 @dataclass(frozen=True, slots=True)
-class Keys:
+class KeyRing:
+    """One's own API keys."""
+
     api_keys: ApiKeys
     clock: Clock
     life: KeyLife
@@ -163,6 +165,18 @@ MAX_BLOCKED = 10_000
 
 
 class LoginGuard:
+    """Around every way to log in: counts and writes down what fails, and limits who fails too often.
+
+    Whoever logs in correctly is accepted, however many others have failed from the same address: the count is
+    looked at after a login has failed, never before. What an address over the limit costs is bounded all the
+    same: its failures are neither counted nor written one by one any more, and of its logins that AWS has to
+    be asked about only a few are worked on at once, so that the others have room.
+
+    The count is kept in the database, for all replicas together. A failure is written right after it
+    happened, in a transaction of its own: there is no action that it could belong to. A success is written
+    together with the key that it gives.
+    """
+
     def __init__(
         self, failures: LoginFailures, tally: AuditTally, clock: Clock, limit: int, window: timedelta
     ) -> None:
@@ -176,7 +190,7 @@ class LoginGuard:
         self._suspects = asyncio.Semaphore(SUSPECTS_AT_ONCE)
 
     @asynccontextmanager
-    async def __call__(self, origin: LoginOrigin) -> AsyncIterator[None]:
+    async def watch(self, origin: LoginOrigin) -> AsyncIterator[None]:
         try:
             async with self._lane_of(origin):
                 yield

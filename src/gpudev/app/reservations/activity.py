@@ -1,4 +1,4 @@
-"""Follow what happens to a reservation: its whole history, then live.
+"""What happens to a reservation: its events, its whole history and then live, and the log of its dev server.
 
 One `EventHub` a process listens for all followers, so that a thousand open streams cost one database
 connection, and each wakes only when its own reservation has news.
@@ -62,12 +62,12 @@ class News:
 
 
 @dataclass(frozen=True, slots=True)
-class Follow:
+class EventFeed:
     reservations: Reservations
     hub: EventHub
     heartbeat_seconds: float = 15
 
-    async def __call__(self, reservation_id: ReservationId, after: int) -> AsyncGenerator[News | None, None]:
+    async def follow(self, reservation_id: ReservationId, after: int) -> AsyncGenerator[News | None, None]:
         """News as it happens, until nothing more can come; None when there was none for a while.
 
         What is told comes from the table, each time: a hint that was lost delays it until the next
@@ -103,13 +103,13 @@ async def _happens(news: asyncio.Event, seconds: float) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class ReadLogs:
+class ServerLog:
     logs: ServerLogs | None
     """None where this process has no way to the servers."""
     job_outputs: JobOutputs
 
-    async def __call__(self, reservation: Reservation, query: LogQuery) -> AsyncGenerator[bytes, None]:
-        """It may take hours: `app.key_watch` ends it with the key."""
+    async def read(self, reservation: Reservation, query: LogQuery) -> AsyncGenerator[bytes, None]:
+        """It may take hours: `app.identity.key_watch` ends it with the key."""
         if reservation.is_ended and (output := await self._find_output(reservation, query)) is not None:
             yield output
             return

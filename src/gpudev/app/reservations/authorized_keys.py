@@ -1,4 +1,4 @@
-"""Whom a dev server lets in: the keys that were sent, and those of a GitHub user."""
+"""The SSH keys that a dev server accepts: those that were sent, and those of a GitHub user."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FRESH_FOR = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
-class LetIn:
+class AuthorizedKeys:
     public_keys: tuple[str, ...]
     github_user: str = ""
     warning: Fact | None = None
@@ -25,15 +25,15 @@ class LetIn:
 
 
 @dataclass(frozen=True, slots=True)
-class FindWhomToLetIn:
+class KeyCollection:
     published: PublishedKeys
     known: KnownKeys
     clock: Clock
 
-    async def __call__(self, sent: tuple[str, ...], github_user: str) -> LetIn:
+    async def collect(self, sent: tuple[str, ...], github_user: str) -> AuthorizedKeys:
         """All keys that may log in; refused if there is none."""
         if not github_user:
-            return LetIn(check_public_keys(sent))
+            return AuthorizedKeys(check_public_keys(sent))
         user = check_github_user(github_user)
         keys = check_public_keys(sent) if sent else ()
         try:
@@ -41,11 +41,11 @@ class FindWhomToLetIn:
         except KeysUnavailable as error:
             if not keys:
                 raise
-            return LetIn(keys, user, fact("github_keys_unavailable", cause=error.fact))
+            return AuthorizedKeys(keys, user, fact("github_keys_unavailable", cause=error.fact))
         if published:
-            return LetIn(check_public_keys(combine_public_keys(keys, published)), user)
+            return AuthorizedKeys(check_public_keys(combine_public_keys(keys, published)), user)
         if keys:
-            return LetIn(keys, user, fact("github_without_keys", user=user))
+            return AuthorizedKeys(keys, user, fact("github_without_keys", user=user))
         raise Invalid("no_public_key_and_none_at_github", github_user=user, code="no_ssh_key")
 
     async def _list_published(self, github_user: str) -> tuple[str, ...]:

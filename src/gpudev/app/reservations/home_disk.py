@@ -42,8 +42,8 @@ class WantedDisk:
 
 
 @dataclass(frozen=True, slots=True)
-class DiskDesk:
-    """Knows the disks of users, for those who ask for one."""
+class HomeDisks:
+    """Chooses the home disk of a request among the disks of its user."""
 
     disks: Disks
     can_mount: bool = True

@@ -1,52 +1,28 @@
-"""Which reservation a user means by an id, a prefix or a name."""
+"""Find reservations: the one that a user means by an id, a prefix or a name, and lists of them."""
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from gpudev.app.identity.authentication import Admit, Caller, Visitor
+from gpudev.app.identity.authentication import Authentication, Caller, Visitor
 from gpudev.domain.audit import AuditAction
 from gpudev.domain.errors import Conflict, NotAllowed, NotFound
-from gpudev.domain.names import MIN_PREFIX_LENGTH, OperationId, UserId
+from gpudev.domain.names import MIN_PREFIX_LENGTH, UserId
 from gpudev.domain.reservation import Reservation
 from gpudev.ports.audit import AuditLog
-from gpudev.ports.store import History, ListQuery, MarkedPage, Operations, Page, Reservations, StoredOperation
+from gpudev.ports.store import History, ListQuery, MarkedPage, Page, Reservations
 from gpudev.ports.users import Users
 from gpudev.texts.vocabulary import TERMINAL
 
 EVERYBODY = "all"
-
-
-@dataclass(frozen=True, slots=True)
-class JobsOf:
-    users: Users
-    audit: AuditLog
-
-    async def __call__(self, caller: Caller, username: str | None) -> UserId | None:
-        """The user's id; None stands for everybody."""
-        if username is None or username == caller.username:
-            return caller.user_id
-        if not caller.is_admin:
-            raise NotAllowed("only_admins_see_others")
-        user_id = None if username == EVERYBODY else await self._get_id(username)
-        await self.audit.write(caller.entry(AuditAction.LIST_JOBS, username))
-        return user_id
-
-    async def _get_id(self, username: str) -> UserId:
-        user = await self.users.find_by_name(username) if username.isprintable() else None
-        if user is None:
-            raise NotFound("user_not_found", username=username[:60])
-        return user.user_id
-
-
+"""Given for a username by admins."""
 _SHOWN = 60
 """How much of a text that means nothing is repeated in the answer."""
 
 
 @dataclass(frozen=True, slots=True)
-class Find:
+class Lookup:
     """Only one's own are looked at, so another user's reservation is simply not found.
 
     An admin means one of their own as well, and anybody's if there is none; that goes into the audit log.
@@ -54,18 +30,37 @@ class Find:
 
     reservations: Reservations
     audit: AuditLog
-    admit: Admit
+    authentication: Authentication
+    users: Users
+    history: History | None = None
+    """Where ended reservations may be read a moment late; None: nowhere else."""
 
-    async def __call__(self, caller: Caller, text: str) -> Reservation:
+    async def find(self, caller: Caller, text: str) -> Reservation:
         meant = text.lower()
         own = await self.reservations.list_matching(caller.user_id, _searchable(meant))
         return await self._choose(caller, meant, own)
 
-    async def for_visitor(self, visitor: Visitor, text: str) -> Reservation:
+    async def find_for_visitor(self, visitor: Visitor, text: str) -> Reservation:
         """Who is asking is found out in the same statement: this is what clients ask again and again."""
         meant = text.lower()
         user, own = await self.reservations.list_matching_for_key(visitor.key, _searchable(meant))
-        return await self._choose(self.admit.check(visitor, user), meant, own)
+        return await self._choose(self.authentication.check(visitor, user), meant, own)
+
+    def is_listed_by_marks(self, query: ListQuery, username: str | None) -> bool:
+        """Whether `list_marks` answers it: one's own, unless a replica can answer for what is over."""
+        return username is None and (self.history is None or not is_history(query))
+
+    async def list_page(self, visitor: Visitor, query: ListQuery, username: str | None = None) -> Page:
+        """Who asks is always found out from the primary: a key that was revoked is revoked at once."""
+        history = self.history if is_history(query) else None
+        owner = await self._choose_scope(await self.authentication.authenticate(visitor), username)
+        return await (history or self.reservations).list_page(replace(query, user_id=owner))
+
+    async def list_marks(self, visitor: Visitor, query: ListQuery) -> MarkedPage:
+        """One's own, by their marks alone."""
+        user, page = await self.reservations.list_marks_for_key(visitor.key, query)
+        self.authentication.check(visitor, user)
+        return page
 
     async def _choose(self, caller: Caller, meant: str, own: tuple[Reservation, ...]) -> Reservation:
         if own or not caller.is_admin or not _searchable(meant):
@@ -75,18 +70,26 @@ class Find:
         await self.audit.write(entry)
         return found
 
+    async def _choose_scope(self, caller: Caller, username: str | None) -> UserId | None:
+        """Whose reservations are listed; None stands for everybody's. Only admins see others'."""
+        if username is None or username == caller.username:
+            return caller.user_id
+        if not caller.is_admin:
+            raise NotAllowed("only_admins_see_others")
+        user_id = None if username == EVERYBODY else await self._get_user_id(username)
+        await self.audit.write(caller.entry(AuditAction.LIST_JOBS, username))
+        return user_id
 
-@dataclass(frozen=True, slots=True)
-class FindOperation:
-    operations: Operations
+    async def _get_user_id(self, username: str) -> UserId:
+        user = await self.users.find_by_name(username) if username.isprintable() else None
+        if user is None:
+            raise NotFound("user_not_found", username=username[:_SHOWN])
+        return user.user_id
 
-    async def __call__(self, caller: Caller, text: str) -> StoredOperation:
-        """What is not an id at all is not found either."""
-        try:
-            operation_id = OperationId(str(uuid.UUID(text)))
-        except ValueError:
-            raise NotFound("operation_not_found", text=text[:_SHOWN]) from None
-        return await self.operations.get(operation_id, None if caller.is_admin else caller.user_id)
+
+def is_history(query: ListQuery) -> bool:
+    """Asks for ended reservations alone, of which none comes back to life."""
+    return bool(query.statuses) and set(query.statuses) <= set(TERMINAL)
 
 
 def _searchable(text: str) -> str:
@@ -125,33 +128,3 @@ def _ambiguous(text: str, found: list[Reservation]) -> Conflict:
         candidates=[[candidate.id, candidate.spec.name] for candidate in found],
         code="ambiguous_id",
     )
-
-
-@dataclass(frozen=True, slots=True)
-class ListJobs:
-    reservations: Reservations
-    admit: Admit
-    jobs_of: JobsOf
-    history: History | None = None
-    """Where ended reservations may be read a moment late; None: nowhere else."""
-
-    def is_marked(self, query: ListQuery, username: str | None) -> bool:
-        """Whether the list is read by marks: one's own, unless a replica can answer for what is over."""
-        return username is None and (self.history is None or not is_history(query))
-
-    async def __call__(self, visitor: Visitor, query: ListQuery, username: str | None = None) -> Page:
-        """Who asks is always found out from the primary: a key that was revoked is revoked at once."""
-        history = self.history if is_history(query) else None
-        owner = await self.jobs_of(await self.admit(visitor), username)
-        return await (history or self.reservations).list_page(replace(query, user_id=owner))
-
-    async def marks(self, visitor: Visitor, query: ListQuery) -> MarkedPage:
-        """One's own, by their marks alone."""
-        user, page = await self.reservations.list_marks_for_key(visitor.key, query)
-        self.admit.check(visitor, user)
-        return page
-
-
-def is_history(query: ListQuery) -> bool:
-    """Asks for ended reservations alone, of which none comes back to life."""
-    return bool(query.statuses) and set(query.statuses) <= set(TERMINAL)

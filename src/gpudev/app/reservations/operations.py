@@ -1,4 +1,8 @@
-"""End a reservation before its time."""
+"""Operations on a reservation: cancel it, give it more time, keep it though it is idle.
+
+Each method checks the request and records an operation; a controller carries it out. What cannot be granted
+is refused at once.
+"""
 
 from __future__ import annotations
 
@@ -11,42 +15,22 @@ from gpudev.app.reservations.preview import Preview
 from gpudev.domain.audit import AuditAction
 from gpudev.domain.drain import check_stays
 from gpudev.domain.errors import Conflict, Invalid, NotFound
-from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.extension import extend, extension_of, find_allowance
 from gpudev.domain.names import OperationId
 from gpudev.domain.operations import Terms
 from gpudev.domain.reservation import Reservation
 from gpudev.ports.clock import Clock
 from gpudev.ports.nodes import Nodes
-from gpudev.ports.store import Operations
+from gpudev.ports.store import Operations, StoredOperation
 from gpudev.texts.fact import Fact, fact
 from gpudev.texts.sentences import say
 from gpudev.texts.vocabulary import OperationKind, Status
 
-
-@dataclass(frozen=True, slots=True)
-class Cancel:
-    """Records the wish; a controller carries it out. Cancelling what has ended is done at once, again."""
-
-    operations: Operations
-    clock: Clock
-
-    async def __call__(self, caller: Caller, reservation: Reservation) -> OperationId:
-        operation_id = OperationId(str(uuid.uuid4()))
-        entry = caller.entry(AuditAction.CANCEL, reservation.id, detail=f"Of {reservation.spec.username}.")
-        await self.operations.request(
-            operation_id,
-            reservation,
-            OperationKind.CANCEL,
-            self.clock.now(),
-            (entry,),
-            is_by_admin=caller.user_id != reservation.spec.user_id,
-        )
-        return operation_id
-
-
 LOOK_FIRST = timedelta(seconds=3)
 """Clients of 0.3 read the old end after they have asked for a new one, and wait until it is another."""
+LONGEST_KEEP = timedelta(hours=48)
+_SHOWN = 60
+"""How much of a text that is no id is repeated in the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,24 +50,37 @@ class Extension:
 
 
 @dataclass(frozen=True, slots=True)
-class Extend:
-    """Records the wish; a controller carries it out. What cannot be granted is refused at once."""
-
+class OperationRequests:
     operations: Operations
-    policy: TimePolicy
     clock: Clock
     preview: Preview
     nodes: Nodes
     beats_queue: bool = False
-    """Whether it may take time that others were promised; they are told then."""
+    """Whether an extension may take time that others were promised; they are told then."""
 
-    async def __call__(self, caller: Caller, reservation: Reservation, asked: ExtensionRequest) -> Extension:
+    async def cancel(self, caller: Caller, reservation: Reservation) -> OperationId:
+        """End a reservation before its time. One that has ended already stays as it is."""
+        operation_id = OperationId(str(uuid.uuid4()))
+        entry = caller.entry(AuditAction.CANCEL, reservation.id, detail=f"Of {reservation.spec.username}.")
+        await self.operations.request(
+            operation_id,
+            reservation,
+            OperationKind.CANCEL,
+            self.clock.now(),
+            (entry,),
+            is_by_admin=caller.user_id != reservation.spec.user_id,
+        )
+        return operation_id
+
+    async def extend(self, caller: Caller, reservation: Reservation, asked: ExtensionRequest) -> Extension:
+        """Give a reservation more time."""
         length = extension_of(asked.hours)
         operation_id = _choose_id(caller, reservation, asked)
         if await self._is_known(operation_id):
             return Extension(operation_id, fact("extension_known", reservation=reservation.id))
         stays_until = await self._find_stay(reservation)
-        after = extend(reservation, length, self.policy, stays_until)
+        policy = self.preview.policy
+        after = extend(reservation, length, policy, stays_until)
         check_stays(reservation, await self.nodes.list_drains())
         now = self.clock.now()
         entry = caller.entry(
@@ -95,46 +92,13 @@ class Extend:
         await self.operations.request(
             operation_id, reservation, OperationKind.EXTEND, now, (entry,), terms=terms
         )
-        left = find_allowance(after, self.policy, stays_until) or timedelta()
-        return Extension(operation_id, _tell(after, after.state.expires_at, left))
+        left = find_allowance(after, policy, stays_until) or timedelta()
+        end = after.state.expires_at
+        answer = fact("extension_requested", reservation=after.id, end=end, left=left)
+        return Extension(operation_id, answer)
 
-    async def _find_stay(self, reservation: Reservation) -> datetime | None:
-        is_free = self.beats_queue or reservation.state.status is not Status.ACTIVE
-        return None if is_free else await self.preview.find_stay(reservation)
-
-    async def _is_known(self, operation_id: OperationId) -> bool:
-        try:
-            await self.operations.get(operation_id, None)
-        except NotFound:
-            return False
-        return True
-
-
-def _tell(after: Reservation, end: datetime | None, left: timedelta) -> Fact:
-    return fact("extension_requested", reservation=after.id, end=end, left=left)
-
-
-def _choose_id(caller: Caller, reservation: Reservation, asked: ExtensionRequest) -> OperationId:
-    """With a key, the same request again is the same operation."""
-    if not asked.idempotency_key:
-        return OperationId(str(uuid.uuid4()))
-    name = f"gpu-dev/{caller.user_id}/{asked.idempotency_key}/extend/{reservation.id}"
-    return OperationId(str(uuid.uuid5(uuid.NAMESPACE_URL, name)))
-
-
-LONGEST_KEEP = timedelta(hours=48)
-
-
-@dataclass(frozen=True, slots=True)
-class Keep:
-    """Records the wish; a controller carries it out."""
-
-    operations: Operations
-    clock: Clock
-
-    async def __call__(
-        self, caller: Caller, reservation: Reservation, hours: float, reason: str
-    ) -> OperationId:
+    async def keep(self, caller: Caller, reservation: Reservation, hours: float, reason: str) -> OperationId:
+        """Do not end an active reservation for being idle, for some hours."""
         if not 0 < hours <= LONGEST_KEEP / timedelta(hours=1):
             raise Invalid("bad_keep", hours=hours, code="bad_keep")
         if reservation.state.status is not Status.ACTIVE:
@@ -148,3 +112,30 @@ class Keep:
             operation_id, reservation, OperationKind.KEEP, self.clock.now(), (entry,), terms=terms
         )
         return operation_id
+
+    async def get(self, caller: Caller, text: str) -> StoredOperation:
+        """What became of an operation. What is not an id at all is not found either."""
+        try:
+            operation_id = OperationId(str(uuid.UUID(text)))
+        except ValueError:
+            raise NotFound("operation_not_found", text=text[:_SHOWN]) from None
+        return await self.operations.get(operation_id, None if caller.is_admin else caller.user_id)
+
+    async def _find_stay(self, reservation: Reservation) -> datetime | None:
+        is_free = self.beats_queue or reservation.state.status is not Status.ACTIVE
+        return None if is_free else await self.preview.find_stay(reservation)
+
+    async def _is_known(self, operation_id: OperationId) -> bool:
+        try:
+            await self.operations.get(operation_id, None)
+        except NotFound:
+            return False
+        return True
+
+
+def _choose_id(caller: Caller, reservation: Reservation, asked: ExtensionRequest) -> OperationId:
+    """With a key, the same request again is the same operation."""
+    if not asked.idempotency_key:
+        return OperationId(str(uuid.uuid4()))
+    name = f"gpu-dev/{caller.user_id}/{asked.idempotency_key}/extend/{reservation.id}"
+    return OperationId(str(uuid.uuid5(uuid.NAMESPACE_URL, name)))

@@ -37,7 +37,7 @@ class Preview:
     clock: Clock
     sharing: SharingPolicy = ALIKE
 
-    async def __call__(self, wish: Wish) -> tuple[Foreseen, tuple[Foreseen, ...]]:
+    async def foresee(self, wish: Wish) -> tuple[Foreseen, tuple[Foreseen, ...]]:
         """What would become of it, and up to three like it that start sooner, found on the same plan."""
         gpu_type = self.catalogue.get(wish.gpu_type)
         foresight = await self._read(gpu_type)

@@ -1,11 +1,11 @@
-"""Where a user is led who wants to connect to a dev server, and whether still."""
+"""The SSH address of the dev server that a user wants to connect to, and whether the user still may."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from gpudev.app.identity.authentication import Admit, Caller, Visitor
+from gpudev.app.identity.authentication import Authentication, Caller, Visitor
 from gpudev.app.reservations.lookup import choose_meant
 from gpudev.domain.access import choose_address, may_connect
 from gpudev.domain.names import ReservationId, find_id_range
@@ -24,16 +24,16 @@ class Destination:
 
 
 @dataclass(frozen=True, slots=True)
-class Connect:
+class SshDestinations:
     """`may_connect` has the only word on whom. Others are not told that there is a server."""
 
-    admit: Admit
+    authentication: Authentication
     reservations: Reservations
     api_keys: ApiKeys
     clock: Clock
 
-    async def __call__(self, visitor: Visitor, text: str, rank: int) -> Destination:
-        caller = await self.admit(visitor)
+    async def find(self, visitor: Visitor, text: str, rank: int) -> Destination:
+        caller = await self.authentication.authenticate(visitor)
         meant = text.lower() if text.isprintable() else ""
         allowed = (one for one in await self._candidates(caller, meant) if may_connect(one, caller.user_id))
         reservation = choose_meant(meant, allowed)

@@ -1,4 +1,4 @@
-"""Ask for a dev server."""
+"""Submit a request for a dev server."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 
 from gpudev.app.identity.authentication import Caller
 from gpudev.app.limits import Limiter
-from gpudev.app.reservations.authorized_keys import FindWhomToLetIn, LetIn
-from gpudev.app.reservations.home_disk import DEFAULT_DISK_TAKEN, DiskDesk, WantedDisk
+from gpudev.app.reservations.authorized_keys import AuthorizedKeys, KeyCollection
+from gpudev.app.reservations.home_disk import DEFAULT_DISK_TAKEN, HomeDisks, WantedDisk
 from gpudev.app.reservations.preview import Preview
 from gpudev.domain.access import combine_public_keys
 from gpudev.domain.audit import AuditAction, AuditEntry
@@ -60,25 +60,19 @@ class ReserveRequest:
     """Booked for this time, not to start before."""
     node_labels: Mapping[str, str] = field(default_factory=dict)
     """Only on nodes with these labels."""
-    env_vars: Mapping[str, str] = field(default_factory=dict)
-    ssh_public_keys: tuple[str, ...] = ()
-    github_user: str = ""
-    client_version: str = ""
-    image: str = ""
-    """The user's own image; empty: the standard one."""
+    settings: Settings = field(default_factory=Settings)
+    """As they were sent; they are checked, and the keys of the GitHub user added, before they are kept."""
     warnings: tuple[Fact, ...] = ()
     """What the user should know of how the request was read."""
     disk: WantedDisk = field(default_factory=WantedDisk)
-    time_zone: str = ""
-    """Of the person who asks, as an IANA name; empty: UTC."""
 
 
 @dataclass(frozen=True, slots=True)
-class Reserve:
+class Submission:
     reservations: Reservations
     catalogue: Catalogue
-    find_whom_to_let_in: FindWhomToLetIn
-    disks: DiskDesk
+    keys: KeyCollection
+    disks: HomeDisks
     clock: Clock
     preview: Preview
     submits: Limiter
@@ -97,15 +91,16 @@ class Reserve:
             username=user.username,
         )
 
-    async def __call__(self, user: Caller, request: ReserveRequest, idempotency_key: str = "") -> Reservation:
+    async def submit(self, user: Caller, request: ReserveRequest, idempotency_key: str = "") -> Reservation:
         """Write the reservation. The same idempotency key, or the same id, again gives the same one."""
         self.submits.take(user.user_id)
         draft = self._draft(user, request)
         wish = self.disks.read_wish(request.disk)
         remarks = await self.disks.list_warnings(user, request.disk)
-        let_in = await self.find_whom_to_let_in(request.ssh_public_keys, request.github_user)
+        asked = request.settings
+        keys = await self.keys.collect(asked.ssh_public_keys, asked.github_user)
         # Dated once nothing is waited for any more, so that nobody is put before those already in line.
-        draft = _with_keys(draft, let_in, remarks)
+        draft = _with_keys(draft, keys, remarks)
         draft = replace(draft, spec=replace(draft.spec, created_at=self.clock.now()))
         await self.preview.check_booking(draft, next(_ids(user, request, idempotency_key)))
         clashes = 0
@@ -126,9 +121,9 @@ class Reserve:
 
     def _draft(self, user: User, request: ReserveRequest) -> Reservation:
         """Everything that can be checked without asking anybody; id and name are still open."""
-        wish = self.read_wish(user, request)
+        wish, asked = self.read_wish(user, request), request.settings
         if wish.node_count > 1:
-            check_gang_environment(request.env_vars)
+            check_gang_environment(asked.env_vars)
         spec = Spec(
             user_id=user.user_id,
             username=user.username,
@@ -143,10 +138,10 @@ class Reserve:
             warnings=request.warnings,
         )
         settings = Settings(
-            image=check_image(request.image),
-            env_vars=check_environment(request.env_vars),
-            client_version=check_client_version(request.client_version),
-            time_zone=request.time_zone,
+            image=check_image(asked.image),
+            env_vars=check_environment(asked.env_vars),
+            client_version=check_client_version(asked.client_version),
+            time_zone=asked.time_zone,
         )
         return Reservation(ReservationId(""), spec, settings, State(detail=_describe(wish)))
 
@@ -216,10 +211,10 @@ def _describe(wish: Wish) -> Fact:
     )
 
 
-def _with_keys(draft: Reservation, let_in: LetIn, remarks: tuple[Fact, ...]) -> Reservation:
-    let_in_only = (let_in.warning,) if let_in.warning else ()
-    warnings = (*draft.spec.warnings, *let_in_only, *remarks)
-    settings = replace(draft.settings, ssh_public_keys=let_in.public_keys, github_user=let_in.github_user)
+def _with_keys(draft: Reservation, keys: AuthorizedKeys, remarks: tuple[Fact, ...]) -> Reservation:
+    of_keys = (keys.warning,) if keys.warning else ()
+    warnings = (*draft.spec.warnings, *of_keys, *remarks)
+    settings = replace(draft.settings, ssh_public_keys=keys.public_keys, github_user=keys.github_user)
     return replace(draft, spec=replace(draft.spec, warnings=warnings), settings=settings)
 
 
@@ -264,14 +259,14 @@ def _check_same(earlier: Reservation, repeated: Reservation, request: ReserveReq
         )
 
     is_named_alike = earlier.spec.name in _names(replace(repeated, id=earlier.id), request)
-    is_like = is_named_alike and _lets_in(earlier, request) and request.disk.is_same_for(earlier)
+    is_like = is_named_alike and _has_same_keys(earlier, request) and request.disk.is_same_for(earlier)
     if asked_for(earlier) != asked_for(repeated) or not is_like:
         raise Conflict("idempotency_key_reused", code="idempotency_key_reused")
     return earlier
 
 
-def _lets_in(earlier: Reservation, request: ReserveRequest) -> bool:
+def _has_same_keys(earlier: Reservation, request: ReserveRequest) -> bool:
     """The same keys were sent; what GitHub added may have changed in between."""
-    sent = set(combine_public_keys(request.ssh_public_keys))
+    sent = set(combine_public_keys(request.settings.ssh_public_keys))
     kept = set(earlier.settings.ssh_public_keys)
     return sent <= kept if earlier.settings.github_user else sent == set(combine_public_keys(kept))

@@ -6,7 +6,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from gpudev.api.origin import find_address
+from gpudev.api.client_address import find_address
 
 TRUSTED = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
 

@@ -17,13 +17,13 @@ from orjson import Fragment
 from gpudev.api import views
 from gpudev.api.encoding import encode
 from gpudev.app.application import Application
-from gpudev.ports.store import Mark, Marked
+from gpudev.app.reservations import Mark, Marked
 
 MAX_DOCUMENTS = 10_000
 """Some 10 MB. What was not asked for the longest is forgotten first."""
 
 
-class Documents:
+class JobJsonCache:
     def __init__(self, app: Application, max_documents: int = MAX_DOCUMENTS) -> None:
         self._app = app
         self._max_documents = max_documents
@@ -44,11 +44,11 @@ class Documents:
 
     async def _read(self, unknown: Sequence[Mark], zone: tzinfo) -> dict[Mark, Fragment]:
         found = await self._app.reservations.find_marked(unknown)
-        now = self._app.clock.now()
+        now = self._app.now()
         return {asked: self._make(marked, now, zone) for asked, marked in found.items()}
 
     def _make(self, marked: Marked, now: datetime, zone: tzinfo) -> Fragment:
-        document = Fragment(encode(views.job_detail(marked.reservation, self._app, now, zone)))
+        document = Fragment(encode(views.job_detail(marked.reservation, self._app.cluster, now, zone)))
         # How long it still waits is part of its document, and changes by itself.
         if not marked.reservation.is_waiting:
             self._kept[marked.mark, zone] = document
@@ -57,6 +57,6 @@ class Documents:
         return document
 
 
-def documents_of(request: Request) -> Documents:
-    documents: Documents = request.app.state.documents
-    return documents
+def job_json_cache_of(request: Request) -> JobJsonCache:
+    cache: JobJsonCache = request.app.state.job_json_cache
+    return cache

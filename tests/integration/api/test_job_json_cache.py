@@ -10,10 +10,10 @@ from typing import cast
 import orjson
 import pytest
 
-from gpudev.api.documents import Documents
 from gpudev.api.encoding import encode
+from gpudev.api.job_json_cache import JobJsonCache
 from gpudev.api.views import job_detail
-from gpudev.app.application import Application
+from gpudev.app.application import Application, ClusterInfo
 from gpudev.bootstrap.foundation import Stores, SystemClock
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.domain.names import NodeName
@@ -47,10 +47,8 @@ def app(stores: Stores) -> Application:
     """As much of an application as documents need."""
     facts = SimpleNamespace(
         reservations=stores.reservations,
-        catalogue=DEFAULT_CATALOGUE,
-        simulated_types=frozenset(),
-        ssh_proxy_url=None,
-        clock=SystemClock(),
+        cluster=ClusterInfo(DEFAULT_CATALOGUE),
+        now=SystemClock().now,
     )
     return cast("Application", facts)
 
@@ -59,11 +57,11 @@ async def test_a_document_is_made_once_and_again_after_a_change(
     stores: Stores, user: User, app: Application
 ) -> None:
     placed = await place_one(stores, user)
-    documents = Documents(app)
+    documents = JobJsonCache(app)
     first = await documents.of(await read_marks(stores), UTC)
     [second] = await documents.of(await read_marks(stores), UTC)
     assert second is first[0]
-    assert text_of([second]) == encode([job_detail(placed, app, NOON)])
+    assert text_of([second]) == encode([job_detail(placed, app.cluster, NOON)])
     await stores.database.execute(
         "UPDATE reservation_records SET detail = $1", fact("words", words="Nearly there.")
     )
@@ -76,7 +74,7 @@ async def test_a_waiting_reservation_is_told_anew_each_time(
 ) -> None:
     """How long it still waits changes by itself."""
     await submit(stores, make_reservation(user))
-    documents, marks = Documents(app), await read_marks(stores)
+    documents, marks = JobJsonCache(app), await read_marks(stores)
     [first], [second] = await documents.of(marks, UTC), await documents.of(marks, UTC)
     assert first is not second
 
@@ -84,16 +82,16 @@ async def test_a_waiting_reservation_is_told_anew_each_time(
 async def test_what_was_asked_for_last_is_kept(stores: Stores, user: User, app: Application) -> None:
     for _ in range(3):
         await place_one(stores, user)
-    documents, [one, two, three] = Documents(app, max_documents=2), await read_marks(stores)
+    documents, [one, two, three] = JobJsonCache(app, max_documents=2), await read_marks(stores)
     [first, _] = await documents.of([one, two], UTC)
     [third, again] = await documents.of([three, one], UTC)
     assert again is first
     assert await documents.of([one, three], UTC) == [first, third]
     assert text_of(await documents.of([one, two, three], UTC)) == text_of(
         [
-            *await Documents(app).of([one], UTC),
-            *await Documents(app).of([two], UTC),
-            *await Documents(app).of([three], UTC),
+            *await JobJsonCache(app).of([one], UTC),
+            *await JobJsonCache(app).of([two], UTC),
+            *await JobJsonCache(app).of([three], UTC),
         ]
     )
 

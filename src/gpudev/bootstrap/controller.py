@@ -89,8 +89,8 @@ def list_chores(settings: Settings, stores: Stores, cluster: Cluster) -> tuple[C
     return (
         Chore("sampling", sampler.sample, sampler.every.total_seconds()),
         Chore("notifications", sending.send_all),
-        Chore("pruning", pruning, PRUNING_EVERY.total_seconds()),
-        Chore("audit", verifying, settings.access.verify_every.total_seconds()),
+        Chore("pruning", pruning.prune, PRUNING_EVERY.total_seconds()),
+        Chore("audit", verifying.verify, settings.access.verify_every.total_seconds()),
         Chore("heartbeat", partial(beat, settings, stores), BEAT_EVERY.total_seconds()),
     )
 

@@ -86,4 +86,4 @@ async def _expire(settings: Settings) -> Counter[Outcome]:
         engine = Engine(
             work, Hands(stores.turns, stores.queue, clock, make_fault_point(settings.process.fault_file))
         )
-        return await RunDue(stores.turns, engine, clock)()
+        return await RunDue(stores.turns, engine, clock).run()

@@ -44,7 +44,7 @@ async def cut_off(stores: Stores, number: int) -> None:
 
 
 async def test_the_result_is_a_metric(stores: Stores) -> None:
-    verify = VerifyAudit(stores.audit, SystemClock())
+    verify = VerifyAudit(stores.audit, SystemClock()).verify
     assert (await verify()).findings == (), "an empty log is intact"
     await seal(stores)
     await seal(stores)
@@ -54,7 +54,7 @@ async def test_the_result_is_a_metric(stores: Stores) -> None:
 
 
 async def test_a_log_whose_end_is_cut_off_is_found(stores: Stores) -> None:
-    verify = VerifyAudit(stores.audit, SystemClock())
+    verify = VerifyAudit(stores.audit, SystemClock()).verify
     for _ in range(3):
         await seal(stores)
     await verify()

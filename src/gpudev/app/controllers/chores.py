@@ -108,7 +108,7 @@ class Pruning:
     clock: Clock
     faults: Faults = FAULTS
 
-    async def __call__(self) -> None:
+    async def prune(self) -> None:
         """Delete all that is old enough now. What cannot be deleted does not keep the rest."""
         now = self.clock.now()
         work = (
@@ -135,7 +135,7 @@ class VerifyAudit:
         self._clock = clock
         self._anchor: Anchor | None = None
 
-    async def __call__(self) -> Verification:
+    async def verify(self) -> Verification:
         found = await verify(self._audit, self._anchor)
         AUDIT_FINDINGS.set(len(found.findings))
         AUDIT_SEALS.set(found.last.number if found.last else 0)

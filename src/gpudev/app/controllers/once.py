@@ -41,7 +41,7 @@ class RunDue:
     engine: Engine[Any, Any, Any]
     clock: Clock
 
-    async def __call__(self) -> Counter[Outcome]:
+    async def run(self) -> Counter[Outcome]:
         now = self.clock.now()
         outcomes: Counter[Outcome] = Counter()
         seen: set[str] = set()

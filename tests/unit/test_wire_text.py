@@ -8,7 +8,7 @@ import unicodedata
 
 import pytest
 
-from gpudev.api.free_text import _pattern
+from gpudev.api.wire_schema import _pattern
 from gpudev.wire.text import HIDDEN, Text, escape_hidden, has_hidden, is_hidden
 
 JOINERS = "\u200c\u200d"

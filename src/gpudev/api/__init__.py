@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpudev.api.descriptions import describe_wire
+from gpudev.api.wire_schema import describe_wire
 
 # Before any route is made, since that is when FastAPI reads the types of its bodies.
 describe_wire()

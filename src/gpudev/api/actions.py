@@ -8,9 +8,9 @@ from fastapi import APIRouter, Header, Path, Query, Response
 
 from gpudev.api.context import App, Caller
 from gpudev.api.encoding import json_response
+from gpudev.api.errors import OF_EVERY_CALLER, problems
 from gpudev.api.jobs import JobId
-from gpudev.api.problems import OF_EVERY_CALLER, problems
-from gpudev.api.zones import Zone
+from gpudev.api.times import Zone
 from gpudev.app.reservations import ExtensionRequest
 from gpudev.domain.errors import Invalid
 from gpudev.domain.reservation import Reservation

@@ -1,40 +1,31 @@
-"""Routes of admins."""
+"""Routes of admins: users, the storage of disks, and dead letters."""
 
 from __future__ import annotations
 
-import re
-from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, Path, Request, Response
 
 from gpudev.api.context import App, Caller
 from gpudev.api.encoding import json_response
-from gpudev.api.moments import Moment, as_utc
-from gpudev.api.problems import OF_EVERY_CALLER, problems
-from gpudev.api.zones import Zone
-from gpudev.app.reports import Anchor, AuditQuery, Verification
-from gpudev.domain.audit import AuditRecord
-from gpudev.domain.errors import Invalid
+from gpudev.api.errors import OF_EVERY_CALLER, problems
+from gpudev.api.times import Zone
+from gpudev.app.service import DeadLetter
 from gpudev.domain.plans.reconciliation import describe_change
 from gpudev.texts.fact import fact
 from gpudev.texts.sentences import say
 from gpudev.wire.admin import (
-    AuditEntryDetail,
-    AuditFinding,
-    AuditPage,
-    AuditVerification,
+    DeadLetterChanged,
+    DeadLetterDetail,
+    DeadLetterList,
     DiskDrift,
     UserChanged,
     UserDetail,
     UserList,
 )
-from gpudev.wire.text import Lookup, Text
+from gpudev.wire.text import Lookup
 
 Username = Annotated[Lookup, Path(description="Name of the user.")]
-Filter = Annotated[str, Text(200, code="bad_filter")]
-AnchorText = Annotated[str, Text(200, pattern="^([0-9]{1,9}:[0-9a-f]{64})?$")]
-_ANCHOR = re.compile(r"([0-9]{1,9}):([0-9a-f]{64})")
 
 
 async def only_admins(app: App, caller: Caller, request: Request) -> None:
@@ -99,85 +90,37 @@ async def check_disks(app: App, caller: Caller, zone: Zone) -> Response:
     return json_response(drift)
 
 
-@router.get("/audit", response_model=AuditPage, responses=problems(400))
-async def read_audit(
-    app: App,
-    caller: Caller,
-    user: Annotated[Filter | None, Query(description="Only what this user did.")] = None,
-    action: Annotated[Filter | None, Query(description="Only this action.")] = None,
-    since: Annotated[Moment | None, Query(description="Only from this time on.")] = None,
-    until: Annotated[Moment | None, Query(description="Only before this time.")] = None,
-    before: Annotated[int | None, Query(ge=1, lt=2**63, description="Only entries before this one.")] = None,
-    limit: Annotated[int, Query(ge=1, le=500, description="The most on a page.")] = 50,
-) -> Response:
-    """The audit log, newest first."""
-    query = AuditQuery(
-        username=user,
-        action=action,
-        since=_with_zone(since),
-        until=_with_zone(until),
-        before=before,
-        limit=limit,
+Letter = Annotated[Lookup, Path(description="Id of the dead letter, gpu_reservations-12 for example.")]
+
+
+@router.get("/dead-letters", response_model=DeadLetterList)
+async def list_dead_letters(app: App, caller: Caller) -> Response:
+    """Messages that are not ours, or failed three times, each with its error."""
+    letters = await app.service.list_dead_letters(caller)
+    return json_response(DeadLetterList(dead_letters=list(map(_dead_letter, letters))))
+
+
+@router.post("/dead-letters/{name}/retry", response_model=DeadLetterChanged, responses=problems(404))
+async def retry_dead_letter(app: App, caller: Caller, name: Letter) -> Response:
+    """Send a dead letter again."""
+    sent = await app.service.retry_dead_letter(caller, name)
+    message = say(fact("letter_sent_again", letter=sent.text))
+    return json_response(DeadLetterChanged(letter_id=sent.text, message=message))
+
+
+@router.post("/dead-letters/{name}/drop", response_model=DeadLetterChanged, responses=problems(404))
+async def drop_dead_letter(app: App, caller: Caller, name: Letter) -> Response:
+    """Delete a dead letter."""
+    dropped = await app.service.drop_dead_letter(caller, name)
+    message = say(fact("letter_deleted", letter=dropped.text))
+    return json_response(DeadLetterChanged(letter_id=dropped.text, message=message))
+
+
+def _dead_letter(letter: DeadLetter) -> DeadLetterDetail:
+    return DeadLetterDetail(
+        letter_id=letter.letter_id.text,
+        queue=letter.letter_id.queue,
+        message=letter.message,
+        error=letter.error,
+        died_at=letter.died_at,
     )
-    records = await app.reports.read_audit(caller, query)
-    next_before = records[-1].entry_id if len(records) == limit else None
-    return json_response(AuditPage(entries=[_entry(record) for record in records], next_before=next_before))
-
-
-@router.get("/audit/verify", response_model=AuditVerification, responses=problems(400))
-async def verify_audit(
-    app: App,
-    caller: Caller,
-    anchor: Annotated[AnchorText | None, Query(description="NUMBER:HASH of a seal, noted earlier.")] = None,
-) -> Response:
-    """Recompute the whole chain of the audit log."""
-    found = await app.reports.verify_audit(caller, _parse_anchor(anchor) if anchor else None)
-    return json_response(_verification(found))
-
-
-def _entry(record: AuditRecord) -> AuditEntryDetail:
-    entry = record.entry
-    return AuditEntryDetail(
-        entry_id=record.entry_id,
-        at=record.at,
-        username=entry.username,
-        action=entry.action,
-        target=entry.target,
-        address=entry.address,
-        outcome=entry.outcome,
-        detail=entry.detail,
-    )
-
-
-def _verification(found: Verification) -> AuditVerification:
-    findings = [
-        AuditFinding(
-            kind=finding.kind,
-            message=finding.message,
-            entry_id=finding.entry_id,
-            seal_number=finding.seal_number,
-        )
-        for finding in found.findings
-    ]
-    return AuditVerification(
-        is_intact=not findings,
-        seals=found.seals,
-        sealed_entries=found.sealed,
-        waiting_entries=found.waiting,
-        findings=findings,
-        last_seal=found.last.number if found.last else None,
-        last_hash=found.last.hash.hex() if found.last else None,
-    )
-
-
-def _parse_anchor(text: str) -> Anchor:
-    match = _ANCHOR.fullmatch(text)
-    if match is None:
-        raise Invalid("bad_anchor", code="bad_anchor")
-    return Anchor(int(match[1]), bytes.fromhex(match[2]))
-
-
-def _with_zone(at: datetime | None) -> datetime | None:
-    if at is not None and at.tzinfo is None:
-        raise Invalid("time_without_zone", code="bad_time")
-    return as_utc(at) if at is not None else None

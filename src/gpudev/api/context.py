@@ -1,4 +1,4 @@
-"""What a route is given: the application, who is calling, and from where.
+"""What a route is given: the application, who is calling, from where, and the parts of its path.
 
 All of it is `async`, also what waits for nothing: FastAPI sends everything else through a thread.
 """
@@ -9,12 +9,14 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
+from starlette.convertors import StringConvertor, register_url_convertor
 from typing_extensions import override
 
 from gpudev.api.client_address import find_address
 from gpudev.app import identity
 from gpudev.app.application import Application
 from gpudev.domain.errors import Unauthenticated
+from gpudev.domain.names import RESERVED_NAMES
 
 OWN_SOCKET = "unix socket"
 """The address of those who come by the socket of the machine's owner."""
@@ -74,3 +76,22 @@ async def _caller(app: App, visitor: Visitor) -> identity.Caller:
 
 
 Caller = Annotated[identity.Caller, Depends(_caller)]
+
+
+class JobSegment(StringConvertor):
+    """A path that is written out comes before one with a parameter, as OpenAPI wants it.
+
+    Without it `GET /v1/jobs/submit` would look for a reservation of that name.
+    """
+
+    regex = f"(?!(?:{'|'.join(sorted(RESERVED_NAMES))})$)[^/]+"
+
+
+class KeySegment(StringConvertor):
+    """The same for keys."""
+
+    regex = "(?!rotate$)[^/]+"
+
+
+register_url_convertor("job", JobSegment())
+register_url_convertor("key", KeySegment())

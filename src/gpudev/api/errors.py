@@ -1,10 +1,11 @@
-"""Errors to HTTP answers: the one table, and the boundary behind which nothing escapes."""
+"""Errors to HTTP answers: the one table, how OpenAPI lists them, and the boundary that nothing escapes."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from datetime import UTC, timedelta, tzinfo
+from typing import Any
 
 import structlog
 from fastapi import FastAPI, Request, Response
@@ -13,13 +14,12 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gpudev.api.descriptions import list_wire_types
 from gpudev.api.encoding import json_response
-from gpudev.api.free_text import BadText
-from gpudev.api.zones import zone_of
+from gpudev.api.times import zone_of
+from gpudev.api.wire_schema import BadText, list_wire_types
 from gpudev.domain import errors
 from gpudev.texts.sentences import advise, say
-from gpudev.wire.cluster import ErrorBody
+from gpudev.wire.cluster import ErrorBody, ValidationErrorBody
 from gpudev.wire.text import NOT_FOUND
 from gpudev.wire.versions import CLIENT_HEADER
 
@@ -173,3 +173,39 @@ class ErrorBoundary:
 
 _DEFECT = errors.Defect("server_error")
 _CLIENT_HEADER = CLIENT_HEADER.lower().encode()
+
+
+_UNPROCESSABLE = 422
+
+_DESCRIPTIONS = {
+    400: "A value is out of its range or not a known choice; nothing was done.",
+    401: "There is no API key, or it is unknown, expired or revoked.",
+    403: "The caller may not do this, or is disabled.",
+    404: "There is no such thing, or it is somebody else's.",
+    408: "The body did not arrive in time.",
+    409: "It clashes with what exists.",
+    410: "It is deleted.",
+    413: "The body is too long.",
+    422: "The request does not fit the schema; `detail` is a list.",
+    429: "It was asked too often; `Retry-After` says when to ask again.",
+    500: "An error of ours.",
+    503: "A part that is needed does not answer; `Retry-After` says when to ask again.",
+}
+
+Responses = dict[int | str, dict[str, Any]]
+
+
+def problems(*statuses: int) -> Responses:
+    """For `responses=` of a route or a router."""
+    return {
+        status: {
+            "model": ValidationErrorBody if status == _UNPROCESSABLE else ErrorBody,
+            "description": _DESCRIPTIONS[status],
+        }
+        for status in statuses
+    }
+
+
+OF_EVERY_ROUTE = problems(400, 408, 413, 422, 500, 503)
+OF_EVERY_CALLER = OF_EVERY_ROUTE | problems(401, 403, 429)
+"""What a route answers that wants an API key."""

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Response
 from gpudev import __version__
 from gpudev.api.context import App
 from gpudev.api.encoding import json_response
-from gpudev.api.problems import OF_EVERY_ROUTE
+from gpudev.api.errors import OF_EVERY_ROUTE
 from gpudev.app.application import Application
 from gpudev.domain.errors import StoreUnavailable
 from gpudev.domain.readiness import ReadyStatus

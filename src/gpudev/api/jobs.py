@@ -1,4 +1,4 @@
-"""Routes of reservations, which the contract calls jobs."""
+"""Routes that read reservations, which the contract calls jobs: lists, events, logs; and cancel."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
-from gpudev.api import disk_views, segments, views  # noqa: F401 - segments: the kind of parameter `job`
+from gpudev.api import views
 from gpudev.api.context import App, Caller, Visitor, application_of
-from gpudev.api.descriptions import EVENT_STREAM
+from gpudev.api.disks import any_operation_detail
 from gpudev.api.encoding import encode, json_response
+from gpudev.api.errors import OF_EVERY_CALLER, problems
 from gpudev.api.job_json_cache import job_json_cache_of
-from gpudev.api.problems import OF_EVERY_CALLER, problems
-from gpudev.api.zones import Zone, zone_of
+from gpudev.api.times import Zone, zone_of
+from gpudev.api.wire_schema import EVENT_STREAM
 from gpudev.app.application import Application
 from gpudev.app.identity import Caller as CallerOf
-from gpudev.app.reservations import ListQuery
+from gpudev.app.reservations import ListQuery, LogQuery
 from gpudev.domain.errors import GpuDevError, Invalid, NotFound
 from gpudev.domain.queue import place_of
 from gpudev.domain.reservation import Reservation
@@ -110,7 +111,7 @@ async def get_operation(
         operation = await app.reservations.get_operation(caller, operation_id)
     except NotFound:
         of_disk = await app.disks.get_operation(caller, operation_id)
-        return json_response(disk_views.any_operation_detail(of_disk, zone))
+        return json_response(any_operation_detail(of_disk, zone))
     return json_response(views.operation_detail(operation, zone))
 
 
@@ -181,3 +182,38 @@ def _statuses(text: str | None) -> tuple[Status, ...]:
         if name not in known:
             raise Invalid("bad_status", text=name, choices=known, code="bad_status")
     return tuple(Status(name) for name in names)
+
+
+@router.get(
+    "/jobs/{job_id}/logs",
+    response_class=StreamingResponse,
+    responses={
+        200: {"description": "The log, line by line.", "content": {"text/plain": {}}},
+        **problems(404, 409),
+    },
+)
+async def read_logs(
+    app: App,
+    caller: Caller,
+    job_id: JobId,
+    tail: Annotated[
+        int | None, Query(ge=0, le=100_000, description="Only so many of the last lines.")
+    ] = None,
+    follow: Annotated[bool, Query(description="Go on until the dev server is gone.")] = False,  # noqa: FBT002
+) -> StreamingResponse:
+    """What the dev server has written about its start and its SSH server."""
+    reservation = await app.reservations.find(caller, job_id)
+    log = app.reservations.read_logs(caller, reservation, LogQuery(tail, follow))
+    # The first piece before the answer begins: that there is no log is a status, not a broken stream.
+    first = await anext(log, b"")
+    return StreamingResponse(_stream_log(first, log), media_type="text/plain; charset=utf-8")
+
+
+async def _stream_log(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    try:
+        async for chunk in rest:
+            yield chunk
+    except GpuDevError as error:
+        # The status is sent already; whoever reads on learns the reason from the next request.
+        yield f"\n[gpu-dev: {error.code}]\n".encode()

@@ -9,8 +9,8 @@ from fastapi import APIRouter, Depends, Path, Response
 from gpudev.api.admin import only_admins
 from gpudev.api.context import App, Caller
 from gpudev.api.encoding import json_response
-from gpudev.api.problems import OF_EVERY_CALLER, problems
-from gpudev.api.zones import Zone
+from gpudev.api.errors import OF_EVERY_CALLER, problems
+from gpudev.api.times import Zone
 from gpudev.app.nodes import StoredNode
 from gpudev.domain.reservation import Reservation
 from gpudev.texts.sentences import say

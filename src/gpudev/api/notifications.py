@@ -6,7 +6,7 @@ from fastapi import APIRouter, Response
 
 from gpudev.api.context import App, Caller
 from gpudev.api.encoding import json_response
-from gpudev.api.problems import OF_EVERY_CALLER, problems
+from gpudev.api.errors import OF_EVERY_CALLER, problems
 from gpudev.app.application import Application
 from gpudev.domain.notification import Target
 from gpudev.texts.fact import fact

@@ -18,24 +18,20 @@ from gpudev import __version__
 from gpudev.api import (
     actions,
     admin,
-    auth,
     cluster,
-    dead_letters,
     disks,
     errors,
     health,
+    identity,
     jobs,
-    keys,
-    logs,
     nodes,
     notifications,
-    preview,
     reports,
     submit,
 )
 from gpudev.api.body_limit import BODY_SECONDS, BodyLimit
-from gpudev.api.descriptions import close_mappings, describe_streams
 from gpudev.api.job_json_cache import JobJsonCache
+from gpudev.api.wire_schema import close_mappings, describe_streams
 from gpudev.app.application import Application
 from gpudev.telemetry import REQUESTS
 
@@ -55,24 +51,22 @@ def make_service(application: Application, body_seconds: float = BODY_SECONDS) -
     service.add_middleware(BodyLimit, seconds=body_seconds)
     service.add_middleware(Stopwatch)
     # All in one row, what is asked most first: a router within a router looks twice for each of its routes.
-    modules = (
-        jobs,
-        cluster,
-        submit,
-        preview,
-        actions,
-        disks,
-        logs,
-        keys,
-        notifications,
-        admin,
-        reports,
-        nodes,
-        dead_letters,
-        auth,
-        health,
+    routers = (
+        jobs.router,
+        cluster.router,
+        submit.router,
+        cluster.queue_router,
+        actions.router,
+        disks.router,
+        identity.key_router,
+        notifications.router,
+        admin.router,
+        reports.router,
+        nodes.router,
+        identity.login_router,
+        health.router,
     )
-    service.router.routes[:0] = [route for module in modules for route in module.router.routes]
+    service.router.routes[:0] = [route for router in routers for route in router.routes]
     return service
 
 

@@ -14,9 +14,9 @@ from pydantic import Discriminator, Tag
 from gpudev.api import views
 from gpudev.api.context import App, Caller
 from gpudev.api.encoding import json_response
-from gpudev.api.problems import OF_EVERY_CALLER, problems
+from gpudev.api.errors import OF_EVERY_CALLER, problems
 from gpudev.api.submit_0_3 import NO_CUSTOM_IMAGE, own_image, read_0_3
-from gpudev.api.zones import Zone
+from gpudev.api.times import Zone
 from gpudev.app.reservations import ReserveRequest, WantedDisk
 from gpudev.domain.disk import NO_DISK
 from gpudev.domain.errors import Invalid

@@ -1,14 +1,18 @@
-"""Times in queries, as the database takes them."""
+"""Times: in queries, as the database takes them, and the time zone of the reader."""
 
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Annotated, Any
 
+from fastapi import Depends, Request
 from pydantic import BeforeValidator
+from starlette.requests import HTTPConnection
 
 from gpudev.domain.errors import Invalid
+from gpudev.texts.zones import zone_or_utc
+from gpudev.wire.versions import TIME_ZONE_HEADER
 
 _NUMBER = re.compile(r"\s*[-+]?[0-9.eE+-]+\s*")
 
@@ -30,3 +34,15 @@ def as_utc(moment: datetime) -> datetime:
         return moment.astimezone(UTC)
     except OverflowError:
         raise Invalid("time_beyond_the_calendar", code="bad_time") from None
+
+
+def zone_of(request: HTTPConnection) -> tzinfo:
+    """The zone that the client named; UTC if it named none that is known here."""
+    return zone_or_utc(request.headers.get(TIME_ZONE_HEADER, ""))
+
+
+async def _zone(request: Request) -> tzinfo:
+    return zone_of(request)
+
+
+Zone = Annotated[tzinfo, Depends(_zone)]

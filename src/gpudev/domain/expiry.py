@@ -1,6 +1,6 @@
 """What the clock does to a reservation: how long it may be, when it is warned, when it ends.
 
-How long a request may wait is in `waiting`, and how much longer a reservation may become in `extension`.
+How long a request may wait is in `plans.start`, and how much longer a reservation may become in `operations`.
 """
 
 from __future__ import annotations

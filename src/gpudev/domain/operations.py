@@ -1,13 +1,20 @@
-"""What users and admins ask to be done to a reservation: recorded, then carried out by a controller."""
+"""What users and admins ask to be done to a reservation: recorded, then carried out by a controller.
+
+An extension is counted from the present end, also in the grace after it. All of them together may bring a
+reservation to the longest length there is, counted from its activation.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from gpudev.domain.errors import Conflict, Invalid
+from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.names import OperationId
+from gpudev.domain.reservation import Reservation
 from gpudev.texts.fact import Fact
-from gpudev.texts.vocabulary import OperationKind, OperationStatus
+from gpudev.texts.vocabulary import OperationKind, OperationStatus, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +51,86 @@ class OperationOutcome:
     operation_id: OperationId
     status: OperationStatus
     error: Fact | None = None
+
+
+_MINUTE = timedelta(minutes=1)
+
+
+def extension_of(hours: float) -> timedelta:
+    """Hours as a length; what no clock can count is as much too long as any other."""
+    try:
+        length = timedelta(hours=hours)
+    except (OverflowError, ValueError):
+        length = timedelta.max if hours > 0 else timedelta()
+    if length <= timedelta():
+        raise Invalid("bad_extension", hours=hours, code="bad_extension")
+    return length
+
+
+def find_allowance(
+    reservation: Reservation, policy: TimePolicy, stays_until: datetime | None = None
+) -> timedelta | None:
+    """The longest extension that is left; None for what is not active.
+
+    `stays_until` is when its GPUs are promised to somebody else, if they are: the one computation behind what
+    is granted, what is refused and what is said to be left.
+    """
+    end = reservation.state.expires_at
+    longest = _find_longest(reservation, policy)
+    if longest is None or end is None:
+        return None
+    return longest if stays_until is None else min(longest, max(timedelta(), stays_until - end))
+
+
+def extend(
+    reservation: Reservation, length: timedelta, policy: TimePolicy, stays_until: datetime | None = None
+) -> Reservation:
+    """With a later end, of which nobody has been warned yet. Refused if it is not active or too long."""
+    left = find_allowance(reservation, policy, stays_until)
+    if left is None or reservation.state.expires_at is None:
+        status = reservation.state.status
+        raise Conflict("not_active_to_extend", reservation=reservation.id, status=status, code="not_active")
+    if length > left and stays_until is not None and left != _find_longest(reservation, policy):
+        raise _promised(reservation, left, stays_until)
+    if length > left:
+        raise _too_long(reservation, left, policy)
+    return replace(
+        reservation,
+        state=replace(reservation.state, expires_at=reservation.state.expires_at + length),
+        memory=replace(reservation.memory, warned_minutes=None, extension_error=None),
+    )
+
+
+def _find_longest(reservation: Reservation, policy: TimePolicy) -> timedelta | None:
+    """By the longest length of a reservation alone."""
+    start, end = reservation.state.launched_at, reservation.state.expires_at
+    if reservation.state.status is not Status.ACTIVE or start is None or end is None:
+        return None
+    return max(timedelta(), start + policy.longest - end)
+
+
+def _promised(reservation: Reservation, left: timedelta, stays_until: datetime) -> Conflict:
+    return Conflict(
+        "extension_promised_to_others",
+        reservation=reservation.id,
+        left=left,
+        until=stays_until,
+        code="promised_to_others",
+    )
+
+
+def _too_long(reservation: Reservation, left: timedelta, policy: TimePolicy) -> Invalid:
+    if left < _MINUTE:
+        return Invalid(
+            "reservation_is_at_its_longest",
+            reservation=reservation.id,
+            longest=policy.longest,
+            code="extension_too_long",
+        )
+    return Invalid(
+        "extension_too_long",
+        reservation=reservation.id,
+        left=left,
+        longest=policy.longest,
+        code="extension_too_long",
+    )

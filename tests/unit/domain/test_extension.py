@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from gpudev.domain.errors import Conflict, Invalid
-from gpudev.domain.extension import extend, extension_of, find_allowance
+from gpudev.domain.operations import extend, extension_of, find_allowance
 from gpudev.texts.template import format_duration
 from gpudev.texts.vocabulary import Status
 from tests.support.domain_values import HOUR, MINUTE, NOW, POLICY, make_reservation

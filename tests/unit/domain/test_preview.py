@@ -9,8 +9,8 @@ import pytest
 
 from gpudev.domain.capacity import NodeRoom
 from gpudev.domain.errors import Conflict, Invalid
-from gpudev.domain.extension import extend, find_allowance
 from gpudev.domain.names import NodeName
+from gpudev.domain.operations import extend, find_allowance
 from gpudev.domain.plans.promises import Situation
 from gpudev.domain.preview import (
     Foresight,

@@ -15,9 +15,8 @@ from gpudev.app.reservations.preview import Preview
 from gpudev.domain.audit import AuditAction
 from gpudev.domain.drain import check_stays
 from gpudev.domain.errors import Conflict, Invalid, NotFound
-from gpudev.domain.extension import extend, extension_of, find_allowance
 from gpudev.domain.names import OperationId
-from gpudev.domain.operations import Terms
+from gpudev.domain.operations import Terms, extend, extension_of, find_allowance
 from gpudev.domain.reservation import Reservation
 from gpudev.ports.clock import Clock
 from gpudev.ports.nodes import Nodes

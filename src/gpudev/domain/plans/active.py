@@ -14,10 +14,9 @@ from gpudev.domain import expiry
 from gpudev.domain.drain import Drain, check_stays, tell_of_drain, tell_of_stay
 from gpudev.domain.errors import Rejected
 from gpudev.domain.expiry import TimePolicy
-from gpudev.domain.extension import extend
 from gpudev.domain.idle import Idleness, IdlePolicy, weigh
 from gpudev.domain.notices import list_notices, tell_of_end, tell_of_idleness, tell_of_oom
-from gpudev.domain.operations import Operation, OperationOutcome
+from gpudev.domain.operations import Operation, OperationOutcome, extend
 from gpudev.domain.plans.turn import LookAgain, Note, Observation, Plan, Record, Tell
 from gpudev.domain.reservation import Event, Reservation
 from gpudev.domain.server import ObservedServer, ServerPhase

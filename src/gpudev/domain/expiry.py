@@ -26,7 +26,7 @@ class TimePolicy:
 
     grace: timedelta = timedelta(seconds=120)
     longest: timedelta = timedelta(hours=48)
-    """What a reservation can become by extensions, counted from its activation."""
+    """What a reservation can become by extensions; only the time counts in which it is active."""
     start_limit: timedelta = timedelta(minutes=60)
     progress_limit: timedelta = timedelta(minutes=15)
     """How long a start may show nothing new before it is given up."""
@@ -70,7 +70,7 @@ def room_is_free_at(reservation: Reservation, now: datetime, policy: TimePolicy)
 
     It may end earlier; one that still starts ends later by the time that its start takes.
     """
-    if reservation.is_ended:
+    if not reservation.is_placed:
         return now
     starts = max(now, (reservation.state.placed_at or now) + policy.start_allowance)
     ends = reservation.state.expires_at or starts + reservation.spec.duration
@@ -123,12 +123,12 @@ def find_end_of_start(reservation: Reservation, now: datetime, policy: TimePolic
     """Why a server that does not answer yet is not waited for any longer; None while it is."""
     if now < start_is_given_up_at(reservation, policy):
         return None
-    begun = reservation.state.placed_at or reservation.spec.created_at
+    begun = reservation.state.placed_at or reservation.waits_since
     return Reason.START_TIMED_OUT if now >= begun + policy.start_limit else Reason.START_STALLED
 
 
 def start_is_given_up_at(reservation: Reservation, policy: TimePolicy) -> datetime:
     """After the longest time that a start may take, or when it has shown nothing new for too long."""
-    begun = reservation.state.placed_at or reservation.spec.created_at
+    begun = reservation.state.placed_at or reservation.waits_since
     last_news = max(begun, reservation.memory.progress_at or begun)
     return min(begun + policy.start_limit, last_news + policy.progress_limit)

@@ -1,7 +1,7 @@
 """What users and admins ask to be done to a reservation: recorded, then carried out by a controller.
 
 An extension is counted from the present end, also in the grace after it. All of them together may bring a
-reservation to the longest length there is, counted from its activation.
+reservation to the longest length there is; only the time counts in which it is active.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _find_longest(reservation: Reservation, policy: TimePolicy) -> timedelta | N
     start, end = reservation.state.launched_at, reservation.state.expires_at
     if reservation.state.status is not Status.ACTIVE or start is None or end is None:
         return None
-    return max(timedelta(), start + policy.longest - end)
+    return max(timedelta(), start + policy.longest - reservation.state.used - end)
 
 
 def _promised(reservation: Reservation, left: timedelta, stays_until: datetime) -> Conflict:

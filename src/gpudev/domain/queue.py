@@ -194,7 +194,7 @@ class QueuePlace:
 
 def in_order(waiting: Iterable[Reservation]) -> tuple[Reservation, ...]:
     """First come, first served; the id breaks ties."""
-    return tuple(sorted(waiting, key=lambda reservation: (reservation.spec.created_at, reservation.id)))
+    return tuple(sorted(waiting, key=lambda reservation: (reservation.waits_since, reservation.id)))
 
 
 def has_moved(reservation: Reservation, place: QueuePlace) -> bool:

@@ -64,7 +64,7 @@ ANSWERS = fact("server_answers")
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """Who asked for what. It is written once and never changes."""
+    """Who asked for what. It is written once; what is requested again replaces it as a whole."""
 
     user_id: UserId
     username: str
@@ -85,6 +85,8 @@ class Spec:
     disk_name: str = ""
     warnings: tuple[Fact, ...] = ()
     """What the user should know of how the request was read."""
+    requested_at: datetime | None = None
+    """When it was requested again; None: it never was. Its place in the queue counts from here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +115,8 @@ class State:
     placed_at: datetime | None = None
     launched_at: datetime | None = None
     expires_at: datetime | None = None
+    used: timedelta = timedelta()
+    """How long the servers that it had before were active."""
     ended_at: datetime | None = None
     cleaned_at: datetime | None = None
     last_updated: datetime | None = None
@@ -235,6 +239,10 @@ class Reservation:
     @property
     def host_keys(self) -> tuple[str, ...]:
         return self.location.members[0].host_keys if self.location.members else ()
+
+    @property
+    def waits_since(self) -> datetime:
+        return self.spec.requested_at or self.spec.created_at
 
     @property
     def is_waiting(self) -> bool:

@@ -92,6 +92,10 @@ def _write_state(record: Record, lease_token: str | None) -> Statement:
 
 def _list_others(record: Record, stored: Reservation) -> Iterator[Statement]:
     after = record.after
+    if after.state.used != stored.state.used:
+        yield _end_run(record, stored)
+    if after.spec != stored.spec:
+        yield _write_spec(after)
     if after.location.members != stored.location.members:
         yield _write_members(after)
     if after.location.volume_id != stored.location.volume_id:
@@ -117,6 +121,37 @@ def _list_consequences(record: Record, stored: Reservation) -> Iterator[Statemen
         yield _SQL.bind("wake_disk", id=after.id)
     if record.concerns_admission:
         yield _ADMISSIONS.bind("wake", gpu_type=after.spec.gpu_type)
+
+
+def _end_run(record: Record, stored: Reservation) -> Statement:
+    return _SQL.bind(
+        "end_run",
+        id=stored.id,
+        user_id=stored.spec.user_id,
+        gpu_type=stored.spec.gpu_type,
+        gpu_count=stored.spec.gpu_count,
+        requested_at=stored.waits_since,
+        launched_at=stored.state.launched_at,
+        expires_at=stored.state.expires_at,
+        ended_at=record.event.at,
+        used=record.after.state.used,
+    )
+
+
+def _write_spec(after: Reservation) -> Statement:
+    spec = after.spec
+    return _SQL.bind(
+        "write_spec",
+        id=after.id,
+        gpu_type=spec.gpu_type,
+        gpu_count=spec.gpu_count,
+        node_count=spec.node_count,
+        node_labels=dict(spec.node_labels),
+        duration=spec.duration,
+        start_at=spec.start_at,
+        warning=list(spec.warnings),
+        requested_at=spec.requested_at,
+    )
 
 
 def _write_members(after: Reservation) -> Statement:

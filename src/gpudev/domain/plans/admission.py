@@ -240,7 +240,7 @@ def _likely_start(seen: Observation, request: Reservation, slot: Slot | None) ->
         return None
     promised_at = seen.policy.grid.time_of(slot.start)
     slots = max(1, request.spec.gpu_count)
-    return seen.habits.find_likely_start(request.spec.created_at, promised_at, slots, request.spec.duration)
+    return seen.habits.find_likely_start(request.waits_since, promised_at, slots, request.spec.duration)
 
 
 def _start_of(slot: Slot, seen: Observation) -> datetime | None:

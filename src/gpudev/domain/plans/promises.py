@@ -57,7 +57,7 @@ class Situation:
         return Ask(
             id=request.id,
             # Who has used less is offered freed room first; where that is not counted, who came first.
-            order=(self.shares.used.get(request.spec.user_id, 0.0), request.spec.created_at),
+            order=(self.shares.used.get(request.spec.user_id, 0.0), request.waits_since),
             slots=self.gpu_type.slots_for(request.gpus_per_node),
             length=count_steps(request.spec.duration, self.policy),
             node_count=request.spec.node_count,

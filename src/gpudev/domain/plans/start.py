@@ -209,7 +209,7 @@ def is_stale(reservation: Reservation, now: datetime, policy: TimePolicy) -> boo
 def becomes_stale_at(reservation: Reservation, policy: TimePolicy) -> datetime:
     """A change of the request, its return to the queue for example, is news of it as well."""
     known = (
-        reservation.spec.created_at,
+        reservation.waits_since,
         reservation.state.last_updated,
         reservation.forecast.last_queue_update,
     )
@@ -218,7 +218,7 @@ def becomes_stale_at(reservation: Reservation, policy: TimePolicy) -> datetime:
 
 def waits_too_long_at(reservation: Reservation, policy: TimePolicy) -> datetime:
     """Counted from the time that it was promised or booked, where it has one."""
-    known = (reservation.spec.created_at, reservation.spec.start_at, reservation.forecast.estimated_start_at)
+    known = (reservation.waits_since, reservation.spec.start_at, reservation.forecast.estimated_start_at)
     return max(moment for moment in known if moment is not None) + policy.queue_limit
 
 

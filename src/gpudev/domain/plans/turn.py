@@ -69,10 +69,11 @@ class Record:
 
     @property
     def concerns_admission(self) -> bool:
-        """Those who wait may move: room came back, or somebody left the line."""
+        """Those who wait may move: room came back, or somebody joined or left the line."""
         room_came_back = self.before.holds_room and not self.after.holds_room
+        joined_the_line = self.after.is_waiting and not self.before.is_waiting
         left_the_line = self.before.is_waiting and self.after.is_ended
-        return room_came_back or left_the_line
+        return room_came_back or joined_the_line or left_the_line
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ WITH placed AS (
 ), kept AS (
     INSERT INTO forecasts (reservation_id, gpu_type, slots, asked_at, promised_at, likely_from, likely_at, likely_to,
                            length)
-    SELECT reservation_id, gpu_type, greatest(1, gpu_count), created_at, estimated_start_at, likely_from, likely_at,
+    SELECT reservation_id, gpu_type, greatest(1, gpu_count), coalesce(requested_at, created_at), estimated_start_at, likely_from, likely_at,
            likely_to, duration
     FROM placed WHERE estimated_start_at IS NOT NULL AND start_at IS NULL
     ON CONFLICT (reservation_id) DO NOTHING

@@ -50,11 +50,11 @@ SELECT user_id,
        sum(greatest(1, gpu_count) * (:half_life::float8 / 3600 / ln(2))
            * (power(2, least(0, extract(epoch FROM coalesce(ended_at, :now) - :now)::float8) / :half_life)
               - power(2, extract(epoch FROM launched_at - :now)::float8 / :half_life)))::float8 AS gpu_hours
-FROM reservation_records
-WHERE gpu_type = :gpu_type AND launched_at IS NOT NULL AND coalesce(ended_at, :now) >= :since::timestamptz
+FROM runs
+WHERE gpu_type = :gpu_type AND coalesce(ended_at, :now) >= :since::timestamptz
 GROUP BY user_id;
 
--- What was asked for and is over: given back early, extended, or not waited for.
+-- What was asked for once and is over: given back early, extended, or not waited for.
 -- name: list_submissions
 SELECT created_at AS at, 'user-' || user_id AS "user", greatest(1, gpu_count / node_count) AS gpus,
        duration AS length, node_count AS nodes,
@@ -62,5 +62,5 @@ SELECT created_at AS at, 'user-' || user_id AS "user", greatest(1, gpu_count / n
        coalesce(greatest(interval '0', expires_at - launched_at - duration), interval '0') AS extends,
        CASE WHEN launched_at IS NULL THEN ended_at - created_at END AS gives_up
 FROM reservation_records
-WHERE gpu_type = :gpu_type AND created_at >= :since AND ended_at IS NOT NULL
+WHERE gpu_type = :gpu_type AND created_at >= :since AND ended_at IS NOT NULL AND used = interval '0'
 ORDER BY created_at, reservation_id;

@@ -4,10 +4,10 @@
 -- name: usage
 WITH running AS (
     SELECT r.reservation_id, r.gpu_type, u.username, greatest(r.gpu_count, 1) AS gpus,
-           r.launched_at, r.launched_at - r.created_at AS wait, r.ended_at,
+           r.launched_at, r.launched_at - r.requested_at AS wait, r.ended_at,
            coalesce(r.ended_at < r.expires_at, false) AS is_early,
            greatest(r.launched_at, :begin) AS begun, least(coalesce(r.ended_at, :now), :end) AS ended
-    FROM reservation_records r JOIN api_users u USING (user_id)
+    FROM runs r JOIN api_users u USING (user_id)
     WHERE r.launched_at < :end::timestamptz AND coalesce(r.ended_at, :now::timestamptz) > :begin::timestamptz
 ), pieces AS (
     SELECT running.*, day, greatest(begun, day) AS piece_begun, least(ended, day + interval '1 day') AS piece_ended

@@ -19,7 +19,13 @@ SELECT wanted.gpu_type,
            WHEN 'active' THEN expires_at - :now::timestamptz END > :long::interval), 0)::integer AS long_gpus,
        coalesce(bool_or(reservation_id = :id), false) AS is_repeat
 FROM unnest(:gpu_types::text[], :since::timestamptz[]) AS wanted (gpu_type, since)
-LEFT JOIN reservation_records r ON r.user_id = :user_id AND r.gpu_type = wanted.gpu_type
+LEFT JOIN (
+    SELECT reservation_id, user_id, gpu_type, gpu_count, status, duration, launched_at, expires_at, ended_at
+    FROM reservation_records
+    UNION ALL
+    SELECT reservation_id, user_id, gpu_type, gpu_count, NULL, NULL, launched_at, expires_at, ended_at
+    FROM reservation_runs
+) r ON r.user_id = :user_id AND r.gpu_type = wanted.gpu_type
   AND (r.status IN ('pending', 'queued', 'preparing', 'active') OR r.ended_at > wanted.since)
 GROUP BY wanted.gpu_type;
 
@@ -198,7 +204,7 @@ ORDER BY page.created_at DESC, page.reservation_id;
 -- name: list_waiting
 SELECT * FROM reservation_rows
 WHERE status IN ('pending', 'queued')
-ORDER BY gpu_type, created_at, reservation_id;
+ORDER BY gpu_type, coalesce(requested_at, created_at), reservation_id;
 
 -- What happened to a reservation since an event.
 -- name: list_events
@@ -306,6 +312,32 @@ FROM unnest(:nodes, :hosts::text[], :ports::integer[], :keys::text[]) WITH ORDIN
 ON CONFLICT (reservation_id, rank) DO UPDATE
 SET node_name = excluded.node_name, host = excluded.host, port = excluded.port, host_keys = excluded.host_keys;
 
+-- What is requested again: other GPUs, or the time that is left. It is counted with the others of its type.
+-- name: write_spec
+WITH before AS (
+    SELECT user_id, gpu_type FROM reservation_records WHERE reservation_id = :id AND gpu_type <> :gpu_type::text
+), counted AS (
+    INSERT INTO reservation_counts AS known (user_id, gpu_type, slot, counted)
+    SELECT user_id, gpu_type, pg_backend_pid() % 16, -1 FROM before
+    UNION ALL
+    SELECT user_id, :gpu_type, pg_backend_pid() % 16, 1 FROM before
+    ON CONFLICT (user_id, gpu_type, slot) DO UPDATE SET counted = known.counted + excluded.counted
+)
+UPDATE reservation_records
+SET gpu_type = :gpu_type, gpu_count = :gpu_count, node_count = :node_count, node_labels = :node_labels,
+    duration = :duration, start_at = :start_at, warning = :warning, requested_at = :requested_at
+WHERE reservation_id = :id;
+
+-- A run is over, though the reservation is not: what it used, and nothing is known of the use of the next one.
+-- name: end_run
+WITH ended AS (
+    INSERT INTO reservation_runs (reservation_id, user_id, gpu_type, gpu_count, requested_at, launched_at,
+                                  expires_at, ended_at)
+    VALUES (:id, :user_id, :gpu_type, :gpu_count, :requested_at, :launched_at, :expires_at, :ended_at)
+)
+UPDATE reservation_records SET used = :used, usage_at = NULL, idle_since = NULL, idle_words = NULL
+WHERE reservation_id = :id;
+
 -- The volume that is its home, once its server is there.
 -- name: write_volume
 UPDATE reservation_records SET volume_id = :volume_id WHERE reservation_id = :id;
@@ -322,7 +354,7 @@ WHERE reservation_id = :id;
 
 -- It starts now: by that its first promise is judged.
 -- name: start_forecast
-UPDATE forecasts SET started_at = :at WHERE reservation_id = :id;
+UPDATE forecasts SET started_at = :at WHERE reservation_id = :id AND started_at IS NULL;
 
 -- The disk of a reservation that has no server any more has something to do.
 -- name: wake_disk

@@ -160,6 +160,7 @@ CREATE TABLE reservation_records (
     disk_name       text NOT NULL DEFAULT '',
     warning         jsonb,
     created_at      timestamptz NOT NULL,
+    requested_at    timestamptz,
 
     -- State: written by turns and admission; each write bumps the version and appends an event.
     status        text NOT NULL CONSTRAINT reservations_status CHECK (status IN (
@@ -174,6 +175,7 @@ CREATE TABLE reservation_records (
     placed_at     timestamptz,
     launched_at   timestamptz,
     expires_at    timestamptz,
+    used          interval NOT NULL DEFAULT '0',
     ended_at      timestamptz,
     cleaned_at    timestamptz,
     outcome       text CONSTRAINT reservations_outcome CHECK (
@@ -223,6 +225,8 @@ CREATE TABLE reservation_records (
 );
 COMMENT ON COLUMN reservation_records.node_count IS 'How many nodes it takes; more than one is a gang';
 COMMENT ON COLUMN reservation_records.start_at IS 'Booked for this time; null: as soon as there is room';
+COMMENT ON COLUMN reservation_records.requested_at IS 'When it was requested again; null: it never was';
+COMMENT ON COLUMN reservation_records.used IS 'How long its earlier servers were active';
 COMMENT ON COLUMN reservation_records.outcome IS 'What became of its command; null: it has none, or it has not ended';
 COMMENT ON COLUMN reservation_records.exit_code IS 'Of its command; null: not known';
 COMMENT ON COLUMN reservation_records.port_slot IS 'Name of a ready address in the cluster; null: one is made';
@@ -276,6 +280,30 @@ CREATE TABLE reservation_members (
     CONSTRAINT reservation_members_address CHECK ((host IS NULL) = (port IS NULL))
 );
 COMMENT ON TABLE reservation_members IS 'The part of a reservation on each of its nodes; none before it is placed';
+
+-- A reservation may have had servers before the present one. Each of them is a run: what it took, and for how long.
+CREATE TABLE reservation_runs (
+    reservation_id  uuid NOT NULL REFERENCES reservation_records ON DELETE CASCADE,
+    user_id         integer NOT NULL REFERENCES api_users,
+    gpu_type        text NOT NULL REFERENCES gpu_types,
+    gpu_count       integer NOT NULL,
+    requested_at    timestamptz NOT NULL,
+    launched_at     timestamptz NOT NULL,
+    expires_at      timestamptz NOT NULL,
+    ended_at        timestamptz NOT NULL,
+    PRIMARY KEY (reservation_id, launched_at)
+);
+COMMENT ON TABLE reservation_runs IS 'The servers that a reservation had before its present one';
+CREATE INDEX reservation_runs_of_user ON reservation_runs (user_id, gpu_type);
+
+-- Every server that there is or was, for reports and quotas.
+CREATE VIEW runs AS
+SELECT reservation_id, user_id, gpu_type, gpu_count, coalesce(requested_at, created_at) AS requested_at, launched_at,
+       expires_at, ended_at
+FROM reservation_records WHERE launched_at IS NOT NULL
+UNION ALL
+SELECT reservation_id, user_id, gpu_type, gpu_count, requested_at, launched_at, expires_at, ended_at
+FROM reservation_runs;
 
 CREATE TABLE reservation_events (
     reservation_id  uuid NOT NULL REFERENCES reservation_records,

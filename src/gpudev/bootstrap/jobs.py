@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from gpudev.adapters.absent import AbsentCluster
 from gpudev.adapters.aws.scaling import AwsScaling
-from gpudev.app.availability import AvailabilityRefresh
 from gpudev.app.controllers.admission import AdmissionController
-from gpudev.app.controllers.once import Outcome, RunDue
+from gpudev.app.controllers.once import AvailabilityRefresh, Outcome, RunDue
 from gpudev.app.controllers.reservations import ReservationWork, Rules
 from gpudev.app.turns.engine import Engine, Hands
 from gpudev.bootstrap.controller import make_executor, make_fault_point, read_known_catalogue

@@ -1,6 +1,6 @@
-"""One look at everything that is due, for a job that is started every few minutes.
+"""What jobs do that are started every few minutes: a turn of all that is due, a look at what room there is.
 
-The controller does all of this by itself and sooner; the job is for the time in which there is none. The two
+The controller does all of this by itself and sooner; the jobs are for the time in which there is none. They
 do not meet: a reservation is leased for its turn. A job that is killed has done what it has recorded, and the
 next one, or the controller, does the rest.
 """
@@ -15,9 +15,13 @@ from typing import Any
 
 import structlog
 
+from gpudev.app.controllers.admission import AdmissionController
 from gpudev.app.turns.engine import Engine
-from gpudev.domain.errors import Stale, Unavailable
+from gpudev.domain.errors import ClusterUnavailable, Stale, Unavailable
+from gpudev.domain.scaling import sum_capacity
 from gpudev.ports.clock import Clock
+from gpudev.ports.scaling import Scaling
+from gpudev.ports.store import GpuTypes
 from gpudev.ports.turns import Kind, Turns
 
 _DUE_AT_ONCE = 500
@@ -66,3 +70,29 @@ class RunDue:
                 _log.exception("turn_failed", reservation_id=reservation_id)
                 return Outcome.FAILED
         return Outcome.DONE
+
+
+@dataclass(frozen=True, slots=True)
+class AvailabilityRefresh:
+    """Records what room there is of each type: what the cloud keeps for us, and what the cluster shows."""
+
+    gpu_types: GpuTypes
+    scaling: Scaling | None
+    """None where no cloud keeps machines for us."""
+    admission: AdmissionController
+    clock: Clock
+    offered: tuple[str, ...]
+    name: str
+    """Who says so, in `last_availability_updated_by`."""
+
+    async def run(self) -> tuple[str, ...]:
+        """The types that were looked at. If the cloud does not answer, nothing is changed."""
+        if self.scaling is not None:
+            capacity = sum_capacity(await self.scaling.list_groups(), self.offered)
+            await self.gpu_types.set_capacity(capacity, self.name, self.clock.now())
+        try:
+            for gpu_type in self.offered:
+                await self.admission.turn(gpu_type)
+        except ClusterUnavailable as error:
+            _log.info("cluster_left_to_the_controller", error=error.message)
+        return self.offered

@@ -55,7 +55,7 @@ RULES = {
 }
 KNOWS_EVERYBODY = "bootstrap"
 
-MAY_REACH_BOOTSTRAP = {f"cli.commands.{name}" for name in ("up", "down", "server", "admin_simulate")}
+MAY_REACH_BOOTSTRAP = {f"cli.commands.{name}" for name in ("one_machine", "server", "admin_simulate")}
 """Commands that run the server side on this machine, by an import at the moment of need."""
 
 
@@ -154,7 +154,7 @@ class TestTheRulesThemselves:
             ("api/x.py", "gpudev.ports.store"),
             ("proxy/x.py", "gpudev.ports.store"),
             ("cli/x.py", "gpudev.domain.names"),
-            ("cli/commands/list.py", "gpudev.bootstrap"),
+            ("cli/commands/reservations.py", "gpudev.bootstrap"),
             ("cli/x.py", "gpudev.settings"),
         ],
     )
@@ -164,6 +164,6 @@ class TestTheRulesThemselves:
         assert not is_allowed(module, Import(target, 1, is_at_start=False, is_for_types=False))
 
     def test_command_up_reaches_bootstrap_only_by_a_late_import(self) -> None:
-        module = Module(ROOT / "cli/commands/up.py")
+        module = Module(ROOT / "cli/commands/one_machine.py")
         assert is_allowed(module, Import("gpudev.bootstrap", 1, is_at_start=False, is_for_types=False))
         assert not is_allowed(module, Import("gpudev.bootstrap", 1, is_at_start=True, is_for_types=False))

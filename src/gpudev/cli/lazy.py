@@ -15,8 +15,16 @@ from gpudev.cli.overriding import override
 
 
 class Entry(NamedTuple):
-    module: str
+    place: str
+    """`MODULE:NAME` in `gpudev.cli.commands`; without a name it is `command`."""
     help: str
+
+    def load(self) -> click.Command:
+        module, _, name = self.place.partition(":")
+        command: click.Command = getattr(
+            importlib.import_module(f"gpudev.cli.commands.{module}"), name or "command"
+        )
+        return command
 
 
 class LazyGroup(click.Group):
@@ -34,10 +42,7 @@ class LazyGroup(click.Group):
     @override
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click passes it
         entry = self._entries.get(self._aliases.get(cmd_name, cmd_name))
-        if entry is None:
-            return None
-        command: click.Command = importlib.import_module(entry.module).command
-        return command
+        return None if entry is None else entry.load()
 
     @override
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click passes it

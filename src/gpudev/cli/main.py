@@ -16,38 +16,36 @@ from gpudev.cli.output import Output, say
 from gpudev.client.errors import ClientError
 
 COMMANDS = {
-    "reserve": Entry("gpudev.cli.commands.reserve", "Ask for GPUs and wait until they are yours."),
-    "list": Entry("gpudev.cli.commands.list", "List your reservations."),
-    "show": Entry("gpudev.cli.commands.show", "Show one reservation."),
-    "why": Entry("gpudev.cli.commands.why", "Explain why a reservation waits, was slow, ended or failed."),
-    "logs": Entry("gpudev.cli.commands.logs", "Show what a dev server says of itself."),
-    "connect": Entry("gpudev.cli.commands.connect", "Open a shell on a dev server (also: ssh)."),
-    "open": Entry("gpudev.cli.commands.open", "Open VS Code or Cursor on a dev server."),
-    "cp": Entry("gpudev.cli.commands.cp", "Copy files to a dev server, or from it."),
-    "submit": Entry("gpudev.cli.commands.submit", "Run a command on GPUs, and have its results back."),
-    "wait": Entry("gpudev.cli.commands.wait", "Wait until a reservation is active, or over."),
-    "extend": Entry("gpudev.cli.commands.extend", "Give a reservation more time."),
-    "edit": Entry("gpudev.cli.commands.edit", "Change a reservation that is active."),
-    "keep": Entry("gpudev.cli.commands.keep", "Keep a server that nobody uses at the moment."),
-    "cancel": Entry("gpudev.cli.commands.cancel", "End reservations and give their GPUs back."),
-    "disk": Entry("gpudev.cli.commands.disk", "Keep your files: list, make, copy and delete disks."),
-    "avail": Entry("gpudev.cli.commands.avail", "Show which GPUs are free (also: availability)."),
-    "queue": Entry("gpudev.cli.commands.queue", "Show who waits for GPUs, and until when."),
-    "status": Entry("gpudev.cli.commands.status", "Show the whole cluster at a glance."),
-    "notify": Entry("gpudev.cli.commands.notify", "Be told elsewhere what happens to your reservations."),
-    "setup": Entry("gpudev.cli.commands.setup", "Say where the server is, and try it."),
-    "doctor": Entry(
-        "gpudev.cli.commands.doctor", "Check address, clock, login, SSH and versions, with a fix for each."
-    ),
-    "config": Entry("gpudev.cli.commands.config", "See and change what is configured."),
-    "completion": Entry("gpudev.cli.commands.completion", "Complete commands, ids, types and disks by Tab."),
-    "login": Entry("gpudev.cli.commands.login", "Log in again, and show as whom."),
-    "whoami": Entry("gpudev.cli.commands.whoami", "Show who you are, to which server, and your quotas."),
-    "ssh-proxy": Entry("gpudev.cli.commands.ssh_proxy", "Lead ssh to a dev server (for ProxyCommand)."),
-    "up": Entry("gpudev.cli.commands.up", "Run gpu-dev on this machine."),
-    "down": Entry("gpudev.cli.commands.down", "Stop gpu-dev on this machine."),
-    "admin": Entry("gpudev.cli.commands.admin", "What admins do: users, reports, the audit log, disks."),
-    "server": Entry("gpudev.cli.commands.server", "Run one part of the server."),
+    "reserve": Entry("reserve", "Ask for GPUs and wait until they are yours."),
+    "list": Entry("reservations:list_reservations", "List your reservations."),
+    "show": Entry("reservations:show", "Show one reservation."),
+    "why": Entry("reservations:why", "Explain why a reservation waits, was slow, ended or failed."),
+    "logs": Entry("logs", "Show what a dev server says of itself."),
+    "connect": Entry("connect:connect", "Open a shell on a dev server (also: ssh)."),
+    "open": Entry("open", "Open VS Code or Cursor on a dev server."),
+    "cp": Entry("connect:cp", "Copy files to a dev server, or from it."),
+    "submit": Entry("submit", "Run a command on GPUs, and have its results back."),
+    "wait": Entry("reservations:wait", "Wait until a reservation is active, or over."),
+    "extend": Entry("reservation_changes:extend", "Give a reservation more time."),
+    "edit": Entry("reservation_changes:edit", "Change a reservation that is active."),
+    "keep": Entry("reservation_changes:keep", "Keep a server that nobody uses at the moment."),
+    "cancel": Entry("reservation_changes:cancel", "End reservations and give their GPUs back."),
+    "disk": Entry("disk", "Keep your files: list, make, copy and delete disks."),
+    "avail": Entry("cluster:avail", "Show which GPUs are free (also: availability)."),
+    "queue": Entry("cluster:queue", "Show who waits for GPUs, and until when."),
+    "status": Entry("cluster:status", "Show the whole cluster at a glance."),
+    "notify": Entry("notify", "Be told elsewhere what happens to your reservations."),
+    "setup": Entry("setup:setup", "Say where the server is, and try it."),
+    "doctor": Entry("setup:doctor", "Check address, clock, login, SSH and versions, with a fix for each."),
+    "config": Entry("config", "See and change what is configured."),
+    "completion": Entry("completion", "Complete commands, ids, types and disks by Tab."),
+    "login": Entry("login:login", "Log in again, and show as whom."),
+    "whoami": Entry("login:whoami", "Show who you are, to which server, and your quotas."),
+    "ssh-proxy": Entry("ssh_proxy", "Lead ssh to a dev server (for ProxyCommand)."),
+    "up": Entry("one_machine:up", "Run gpu-dev on this machine."),
+    "down": Entry("one_machine:down", "Stop gpu-dev on this machine."),
+    "admin": Entry("admin", "What admins do: users, reports, the audit log, disks."),
+    "server": Entry("server", "Run one part of the server."),
 }
 ALIASES = {"ssh": "connect", "availability": "avail"}
 
@@ -112,7 +110,7 @@ def _missing(error: ModuleNotFoundError) -> ClientError:
     """The light client lacks what only the server needs; a missing module of our own is a defect."""
     if error.name is None or error.name.split(".")[0] == "gpudev":
         raise error
-    from gpudev.cli.commands.up import ONE_MACHINE_PACKAGES
+    from gpudev.cli.commands.one_machine import ONE_MACHINE_PACKAGES
 
     part = "local" if error.name.split(".")[0] in ONE_MACHINE_PACKAGES else "server"
     return ClientError(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpudev.cli.commands.cp import Place, find_reservation, parse_place
+from gpudev.cli.commands.connect import Place, find_reservation, parse_place
 from tests.unit.cli.conftest import GpuDev
 
 

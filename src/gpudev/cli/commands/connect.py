@@ -1,23 +1,29 @@
-"""`gpu-dev connect`: OpenSSH with the reservation's own configuration."""
+"""`gpu-dev connect` and `cp`: OpenSSH with the reservation's own configuration.
+
+This process becomes `ssh` or `scp`, so that signals, the terminal and the exit code are that program's own.
+"""
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NoReturn
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import click
 
 from gpudev.cli.completing import complete_with
 from gpudev.cli.examples import examples
 from gpudev.cli.overriding import override
+from gpudev.client.errors import ClientError
 from gpudev.texts.vocabulary import TERMINAL, Status
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from gpudev.wire.jobs import JobDetail
+
 
 REMOTE_COMMAND = "gpudev.remote_command"
 SEPARATOR = "--"
@@ -51,7 +57,7 @@ class _WithRemoteCommand(click.Command):
 @click.argument("reservation", metavar="[ID]", required=False, shell_complete=complete_with("reservations"))
 @click.option("--node", metavar="N", type=int, default=0, help="Of several nodes, the one of this rank.")
 @click.pass_context
-def command(context: click.Context, reservation: str | None, node: int) -> None:
+def connect(context: click.Context, reservation: str | None, node: int) -> None:
     """Open a shell on a dev server, or run COMMAND there.
 
     Without ID: your only active reservation, or the one that you choose. One word after -- is given to the
@@ -120,7 +126,73 @@ def _choose_host(job: JobDetail, rank: int) -> str:
 
 
 def _become_ssh(config: Path, alias: str, remote: Sequence[str]) -> NoReturn:
-    from gpudev.cli.becoming import become_openssh
 
     on_terminal = sys.stdin.isatty() and sys.stdout.isatty()
     become_openssh(ssh_arguments(config, alias, remote, on_terminal=on_terminal))
+
+
+def become_openssh(words: Sequence[str]) -> NoReturn:
+    """`ssh` or `scp`, from the user's PATH."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    try:
+        os.execvp(words[0], list(words))  # noqa: S606 - no shell is wanted between us and it
+    except FileNotFoundError as error:
+        hint = "Install the OpenSSH client."
+        raise ClientError(f"There is no {words[0]} on this machine.", hint=hint) from error
+
+
+_REMOTE = re.compile(r"([A-Za-z0-9-]+):(.*)", re.DOTALL)
+
+
+class Place(NamedTuple):
+    """A path here, or on a dev server."""
+
+    path: str
+    reservation: str | None = None
+
+
+def parse_place(text: str) -> Place:
+    """`ID:path` is there, unless a file of that name is here."""
+    match = _REMOTE.fullmatch(text)
+    if match is None or Path(text).exists():
+        return Place(text)
+    return Place(match[2], match[1])
+
+
+def find_reservation(places: Sequence[Place]) -> str | None:
+    """The one that is copied to or from; None if the places do not make sense together."""
+    *sources, target = places
+    reservations = {place.reservation for place in sources}
+    if len(reservations) != 1 or (target.reservation is None) == (None in reservations):
+        return None
+    return target.reservation or sources[0].reservation
+
+
+@click.command("cp")
+@click.argument("places", metavar="SOURCE... TARGET", nargs=-1, required=True)
+@click.option("--node", metavar="N", type=int, default=0, help="Of several nodes, the one of this rank.")
+@click.pass_context
+def cp(context: click.Context, places: tuple[str, ...], node: int) -> None:
+    """Copy files and folders to a dev server, or from it.
+
+    A place there is written ID:PATH, where ID is the id of a reservation, the first characters of it (4 or
+    more), or its name, and PATH begins at the home. Folders are copied with all that is in them; into a
+    folder that exists already they go with their name, as scp does it. For example: gpu-dev cp train.py src
+    train: and gpu-dev cp train:logs/out.txt .
+    """
+    from gpudev.client.dev_server import attach, get_node
+
+    parsed = [parse_place(text) for text in places]
+    reservation = find_reservation(parsed) if len(parsed) > 1 else None
+    if reservation is None:
+        raise click.UsageError("Copy to one dev server or from one: exactly one side is ID:PATH.", context)
+    with attach(reservation) as box:
+        remote = get_node(box.nodes, node, box.id)
+    words = [remote.path(place.path) if place.reservation else _local(place.path) for place in parsed]
+    become_openssh(["scp", "-F", str(remote.config), "-r", "-p", "--", *words])
+
+
+def _local(path: str) -> str:
+    """`scp` takes a name with a colon for a host, unless a slash comes first."""
+    return path if path.startswith(("/", "./", "../")) else f"./{path}"

@@ -1,4 +1,4 @@
-"""`gpu-dev login`."""
+"""Who one is: `gpu-dev login` and `whoami`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from dataclasses import replace
 import click
 
 from gpudev.cli.output import Output, json_option, pass_output, put
+from gpudev.cli.screen import find_width
 
 
 @click.command("login")
 @click.option("--github-user", metavar="NAME", help="Who you are at GitHub, if the server wants to know.")
 @json_option
 @pass_output
-def command(output: Output, *, github_user: str | None) -> None:
+def login(output: Output, *, github_user: str | None) -> None:
     """Log in again, and show as whom.
 
     Other commands log in by themselves. This one gets a new key also if there is one that works: after a
@@ -41,3 +42,26 @@ def command(output: Output, *, github_user: str | None) -> None:
             put(f"by AWS: {answer.aws_arn}")
         if answer.github_user:
             put(f"at GitHub: {answer.github_user}")
+
+
+@click.command("whoami")
+@json_option
+@pass_output
+def whoami(output: Output) -> None:
+    """Show who you are, to which server, and your quotas."""
+    from gpudev.cli.render.data import format_json
+    from gpudev.cli.render.quotas import format_quotas
+    from gpudev.client import codec, session
+
+    with session.connect() as client:
+        user, target = client.whoami(), client.target
+    if output.as_json:
+        where = {"api_url": target.api_url, "environment": target.environment}
+        put(format_json({**codec.encode(user), **where}))
+    else:
+        put(f"{user.username} at {target.api_url} (environment {target.environment})")
+        if user.aws_arn:
+            put(f"by AWS: {user.aws_arn}")
+        if user.quotas:
+            put("")
+            put(format_quotas(user.quotas, find_width()))

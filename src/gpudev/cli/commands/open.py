@@ -1,18 +1,50 @@
-"""`gpu-dev open`: an editor on a dev server."""
+"""`gpu-dev open`: an editor that opens a folder of a dev server by itself, over SSH."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import click
 
 from gpudev.cli.completing import complete_with
 from gpudev.cli.output import confirm, say
 from gpudev.cli.screen import can_ask
-from gpudev.client.editors import NAMES
+from gpudev.client.errors import ClientError
 
 if TYPE_CHECKING:
     from gpudev.client.config import Surroundings
+
+
+@dataclass(frozen=True, slots=True)
+class Editor:
+    title: str
+    program: str
+    scheme: str
+    """Of the addresses that it opens."""
+
+    def words(self, host: str, folder: str) -> list[str]:
+        return [self.program, "--remote", f"ssh-remote+{host}", folder]
+
+    def address(self, host: str, folder: str) -> str:
+        return f"{self.scheme}://vscode-remote/ssh-remote+{host}{quote(folder)}"
+
+    def missing(self, host: str, folder: str) -> ClientError:
+        return ClientError(
+            f"{self.title} is not installed here, or its command `{self.program}` is not on the PATH.",
+            hint=f"In {self.title}, run “Shell Command: Install '{self.program}' command in PATH”. "
+            f"Or open this address: {self.address(host, folder)}",
+            code="no_program",
+        )
+
+
+EDITORS = {
+    "vscode": Editor("VS Code", "code", "vscode"),
+    "cursor": Editor("Cursor", "cursor", "cursor"),
+}
+NAMES: Sequence[str] = tuple(EDITORS)
 
 
 @click.command("open")
@@ -34,7 +66,6 @@ def command(
     from gpudev.cli.selection import get_active
     from gpudev.client import session
     from gpudev.client.dev_server import attach, get_node
-    from gpudev.client.editors import EDITORS
     from gpudev.client.programs import run_program
 
     chosen = EDITORS[editor]

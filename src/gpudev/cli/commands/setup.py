@@ -1,4 +1,4 @@
-"""`gpu-dev setup`: from nothing to a server that answers."""
+"""`gpu-dev setup`: from nothing to a server that answers; and `gpu-dev doctor`, which finds out why not."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from gpudev.cli.errors import ERROR
 from gpudev.cli.examples import examples
-from gpudev.cli.output import put, say
+from gpudev.cli.output import Output, json_option, pass_output, put, say
 from gpudev.cli.screen import can_ask
 
 if TYPE_CHECKING:
     from gpudev.client.config import Surroundings
+
 
 _OFFERS = {
     "prod": "the service of your team",
@@ -31,7 +33,7 @@ _OFFERS = {
 @click.option("--api-url", metavar="URL", help="Where the server is.")
 @click.option("--github-user", metavar="NAME", help="Who you are at GitHub; your keys there are let in.")
 @click.pass_context
-def command(
+def setup(
     context: click.Context, environment: str | None, api_url: str | None, github_user: str | None
 ) -> None:
     """Say where the server is, and try it.
@@ -102,3 +104,29 @@ def _write(here: Surroundings, environment: str, api_url: str, github_user: str 
     if github_user:
         content = set_value(content, "github_user", github_user)
     write_config(here.config_file, content)
+
+
+@click.command("doctor")
+@json_option
+@pass_output
+@click.pass_context
+def doctor(context: click.Context, output: Output) -> None:
+    """Check whatever a reservation needs, and say how to mend it.
+
+    SSH and its keys, the keys at GitHub, the server's address, the clock, the versions and the login.
+    Nothing is changed, except that a login leaves its key. Exit code 1 if something is not in order.
+    """
+    from gpudev.cli.checkup import State, examine
+    from gpudev.cli.render.data import format_json
+    from gpudev.cli.render.findings import encode_findings, format_finding
+    from gpudev.cli.spelling import spell
+    from gpudev.client.config import read_surroundings
+
+    findings = []
+    for finding in examine(read_surroundings()):
+        findings.append(finding)
+        if not output.as_json:
+            put(spell(format_finding(finding)))
+    if output.as_json:
+        put(format_json(encode_findings(findings)))
+    context.exit(ERROR if any(finding.state is State.BAD for finding in findings) else 0)

@@ -1,4 +1,4 @@
-"""`gpu-dev cancel`."""
+"""What an owner does with a reservation: `gpu-dev extend`, `edit`, `keep` and `cancel`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gpudev.cli.completing import complete_with
+from gpudev.cli.durations import hours_option
 from gpudev.cli.errors import INTERRUPTED
 from gpudev.cli.examples import examples
 from gpudev.cli.output import Output, confirm, json_option, pass_output, put, say
@@ -17,6 +18,109 @@ from gpudev.texts.vocabulary import LIVE, TERMINAL
 if TYPE_CHECKING:
     from gpudev.client.session import Client
     from gpudev.wire.jobs import JobDetail
+
+
+@click.command(
+    "extend",
+    epilog=examples(
+        "gpu-dev extend 2",
+        "gpu-dev extend train 1h30m",
+    ),
+)
+@click.argument(
+    "words", metavar="[ID] HOURS", nargs=-1, required=True, shell_complete=complete_with("reservations")
+)
+@click.option("--no-wait", is_flag=True, help="Do not wait until it is done.")
+@json_option
+@pass_output
+@click.pass_context
+def extend(context: click.Context, output: Output, words: tuple[str, ...], *, no_wait: bool) -> None:
+    """Give a reservation more time.
+
+    HOURS is how much more: 2, 1.5, 90m or 1h30m. All extensions together bring a reservation to 48 hours at
+    most, counted from its start. Without ID: your only active reservation, or the one that you choose.
+    """
+    from gpudev.cli.selection import get_active
+    from gpudev.client import session
+
+    *named, typed = words
+    if len(named) > 1:
+        raise click.UsageError("Say which reservation, and by how many hours: two words.", context)
+    hours = hours_option(context, context.command.params[0], typed) or 0.0
+    with session.connect() as client:
+        meant = named[0] if named else get_active(client, None).job_id
+        put(_extend(client, meant, hours, output, wait=not no_wait))
+
+
+def _extend(client: Client, reservation: str, hours: float, output: Output, *, wait: bool) -> str:
+    """What to print of it."""
+    from gpudev.cli.render.data import format_json
+    from gpudev.cli.render.times import format_wait, read_now
+
+    asked = client.extend(reservation, hours)
+    if wait:
+        client.wait_for_operation(asked.operation_id)
+    job = client.get(asked.job_id)
+    if output.as_json:
+        return format_json(job)
+    if not wait or job.expires_at is None:
+        return asked.message
+    return f"{job.name} ends {format_wait(job.expires_at, read_now())}."
+
+
+@click.command("edit", epilog=examples("gpu-dev edit --extend 2", "gpu-dev edit train --extend 1h30m"))
+@click.argument("reservation", metavar="[ID]", required=False, shell_complete=complete_with("reservations"))
+@click.option("--extend", "hours", metavar="TIME", callback=hours_option, help="More time: 2, 90m or 1h30m.")
+@click.option("--no-wait", is_flag=True, help="Do not wait until it is done.")
+@json_option
+@pass_output
+@click.pass_context
+def edit(
+    context: click.Context, output: Output, reservation: str | None, *, hours: float | None, no_wait: bool
+) -> None:
+    """Change a reservation that is active.
+
+    Without ID: your only active reservation, or the one that you choose. Without a change, a person is
+    asked for it.
+    """
+    from gpudev.cli.selection import get_active
+    from gpudev.client import session
+
+    if hours is None and not can_ask():
+        raise click.UsageError("Say what to change: --extend TIME.", context)
+    with session.connect() as client:
+        job = get_active(client, reservation)
+        if hours is None:
+            from gpudev.cli.terminal.asking import ask_hours
+
+            hours = ask_hours(f"How much more time for {job.name}", "1")
+        put(_extend(client, job.job_id, hours, output, wait=not no_wait))
+
+
+@click.command(
+    "keep",
+    epilog=examples(
+        'gpu-dev keep train 2h --reason "the data is still on its way"',
+    ),
+)
+@click.argument("reservation", metavar="ID", shell_complete=complete_with("reservations"))
+@click.argument("hours", metavar="HOURS", callback=hours_option)
+@click.option("--reason", default="", help="Why; it is shown in the reservation's events.")
+@json_option
+@pass_output
+def keep(output: Output, reservation: str, hours: float, reason: str) -> None:
+    """Keep a server that nobody uses at the moment.
+
+    For HOURS (2h, 90m, 1.5) it is not ended for being idle. Its time ends when it ends.
+    """
+    from gpudev.cli.render.data import format_json
+    from gpudev.client import session
+
+    with session.connect() as client:
+        asked = client.keep(reservation, hours, reason)
+        client.wait_for_operation(asked.operation_id)
+        job = client.get(asked.job_id)
+    put(format_json(job) if output.as_json else asked.message)
 
 
 @click.command(
@@ -34,7 +138,7 @@ if TYPE_CHECKING:
 @json_option
 @pass_output
 @click.pass_context
-def command(
+def cancel(
     context: click.Context,
     output: Output,
     reservations: tuple[str, ...],

@@ -1,4 +1,4 @@
-"""`gpu-dev queue`."""
+"""The cluster as everybody sees it: `gpu-dev avail`, `queue` and `status`."""
 
 from __future__ import annotations
 
@@ -8,12 +8,50 @@ import click
 
 from gpudev.cli.completing import complete_with
 from gpudev.cli.examples import examples
-from gpudev.cli.output import Output, format_options, pass_output
+from gpudev.cli.output import Output, format_options, json_option, pass_output, put
 from gpudev.cli.screen import find_width
 
 if TYPE_CHECKING:
     from gpudev.cli.listing import Listing
     from gpudev.client.session import Client
+
+
+@click.command(
+    "avail",
+    epilog=examples(
+        "gpu-dev avail --watch",
+        "gpu-dev avail -o json",
+    ),
+)
+@click.option("--watch", "watched", is_flag=True, help="Show it again whenever it changes, until Ctrl-C.")
+@format_options
+@pass_output
+def avail(output: Output, *, watched: bool) -> None:
+    """Show which GPUs are free, and how long the others take.
+
+    AT ONCE is the most GPUs that one reservation can get right now; WAITING counts requests in the queue.
+    Simulated GPUs are called so: they do not exist.
+    """
+    from gpudev.cli.listing import format_listing, print_listing
+    from gpudev.client import session
+    from gpudev.client.config import read_surroundings
+
+    surroundings = read_surroundings()
+    with session.connect(surroundings) as client:
+        if watched:
+            from gpudev.cli.watching import watch
+
+            watch(lambda: format_listing(_list_types(client), output.format), surroundings)
+        print_listing(_list_types(client), output.format)
+
+
+def _list_types(client: Client) -> Listing:
+    from gpudev.cli.listing import Listing
+    from gpudev.cli.render.availability import format_availability
+
+    answer = client.availability()
+    table = format_availability(answer.availability.values(), find_width())
+    return Listing(answer, tuple(answer.availability), table)
 
 
 @click.command(
@@ -30,7 +68,7 @@ if TYPE_CHECKING:
 @click.option("--watch", "watched", is_flag=True, help="Show it again whenever it changes, until Ctrl-C.")
 @format_options
 @pass_output
-def command(output: Output, *, gpu_type: str | None, accuracy: bool, watched: bool) -> None:
+def queue(output: Output, *, gpu_type: str | None, accuracy: bool, watched: bool) -> None:
     """Show who waits for which GPUs, in the order in which they came.
 
     A start is a promise: it may come earlier, and a small request may start before a large one that came
@@ -50,11 +88,11 @@ def command(output: Output, *, gpu_type: str | None, accuracy: bool, watched: bo
         if watched:
             from gpudev.cli.watching import watch
 
-            watch(lambda: format_listing(_list(client, gpu_type), output.format), surroundings)
-        print_listing(_list(client, gpu_type), output.format)
+            watch(lambda: format_listing(_list_queue(client, gpu_type), output.format), surroundings)
+        print_listing(_list_queue(client, gpu_type), output.format)
 
 
-def _list(client: Client, gpu_type: str | None) -> Listing:
+def _list_queue(client: Client, gpu_type: str | None) -> Listing:
     from gpudev.cli.listing import Listing, names_of
     from gpudev.cli.render.queue import format_queue, only_type
     from gpudev.cli.render.times import read_now
@@ -75,3 +113,17 @@ def _list_accuracy(client: Client) -> Listing:
     return Listing(
         answer, tuple(answer.accuracy), format_accuracy(answer), remark, is_empty=not answer.accuracy
     )
+
+
+@click.command("status")
+@json_option
+@pass_output
+def status(output: Output) -> None:
+    """Show the whole cluster at a glance, and what one should know of it."""
+    from gpudev.cli.render.availability import format_status
+    from gpudev.cli.render.data import format_json
+    from gpudev.client import session
+
+    with session.connect() as client:
+        status = client.status()
+    put(format_json(status) if output.as_json else format_status(status, find_width()))

@@ -13,8 +13,8 @@ WRITERS = {"click.echo", "click.secho", "click.confirm", "click.prompt", "click.
 STREAMS = {"sys.stdout.write", "sys.stderr.write", "sys.stdout.buffer.write", "sys.stderr.buffer.write"}
 MAY_WRITE = {
     "cli/output.py",  # the step itself
-    "cli/terminal/asking.py",  # escapes its questions
-    "cli/watching.py",  # escapes the listing, and draws it
+    "cli/terminal/prompts.py",  # escapes its questions
+    "cli/live_listing.py",  # escapes the listing, and draws it
     "cli/job_run.py",  # passes on what the user's own job writes, byte for byte
 }
 OF_CLI = [module for module in MODULES if module.file.startswith("cli/")]

@@ -34,12 +34,12 @@ def report_error(error: errors.ClientError, *, as_json: bool) -> int:
     if as_json:
         _say_json(error.message, error.code, error.hint)
     else:
-        from gpudev.cli.render.folding import fold
+        from gpudev.cli.render.table import fold
         from gpudev.cli.screen import find_width_of_errors
 
         say(fold(error.message, find_width_of_errors(), "Error: "))
         if error.hint:
-            from gpudev.cli.spelling import spell
+            from gpudev.cli.program_name import spell
 
             say(spell(f"Hint: {error.hint}"))
     return exit_code_of(error)

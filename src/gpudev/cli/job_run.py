@@ -20,10 +20,10 @@ import click
 
 from gpudev.cli.errors import INTERRUPTED
 from gpudev.cli.output import say
+from gpudev.cli.program_name import spell
 from gpudev.cli.render.manifest import format_count, format_name
 from gpudev.cli.render.times import format_moment, read_now
 from gpudev.cli.screen import can_ask
-from gpudev.cli.spelling import spell
 from gpudev.client.dev_server import Box, release
 from gpudev.client.errors import ClientError, CommandFailed, NotActive
 from gpudev.client.manifest import Wanted, make_manifest
@@ -147,7 +147,7 @@ class JobRun:
             return Choice.LEAVE
         if isinstance(interrupt, Terminated) or not can_ask():
             return Choice.STOP
-        from gpudev.cli.terminal.asking import ask_one
+        from gpudev.cli.terminal.prompts import ask_one
 
         try:
             return Choice(ask_one(f"\nWhat about the command in reservation {self._short}?", _CHOICES))

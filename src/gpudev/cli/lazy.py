@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import click
 
-from gpudev.cli.overriding import override
+from gpudev.cli.compat import override
 
 
 class Entry(NamedTuple):

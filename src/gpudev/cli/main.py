@@ -97,7 +97,7 @@ def _say_warning(  # noqa: PLR0917 - as Python calls it
     line: str | None = None,
 ) -> None:
     """What concerns the user in the form of our other remarks, the rest as Python has it."""
-    from gpudev.cli.spelling import spell
+    from gpudev.cli.program_name import spell
     from gpudev.client.versions import OutdatedClient
 
     if issubclass(category, OutdatedClient):

@@ -1,9 +1,12 @@
-"""How the answer is to be written: options that commands share, and the writing."""
+"""How the answer is to be written: options that commands share, and the writing.
+
+Every listing is written the same way: `-o table|json|yaml|name`, and a remark where there is nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeVar
 
 import click
 
@@ -84,3 +87,49 @@ def _choose_json(context: click.Context, _: click.Parameter, value: object) -> N
 def _choose_format(context: click.Context, _: click.Parameter, value: str | None) -> None:
     if value:
         context.ensure_object(Output).format = value
+
+
+_AS_IT_STANDS = "\b"
+"""To click: do not fold the lines of this paragraph."""
+
+
+def examples(*lines: str) -> str:
+    return "\n".join([_AS_IT_STANDS, "Examples:", *(f"  {line}" for line in lines)])
+
+
+class Listing(NamedTuple):
+    """An answer of the server in the forms that people and programs read."""
+
+    answer: object
+    """As the HTTP API gives it; the whole of the JSON and YAML forms."""
+    names: tuple[str, ...]
+    """One a line, to be piped into other commands."""
+    table: str
+    remark: str = ""
+    """Said in place of an empty table or an empty list of names."""
+    is_empty: bool = False
+
+
+def names_of(names: Iterable[str | None]) -> tuple[str, ...]:
+    return tuple(name for name in names if name)
+
+
+def format_listing(listing: Listing, form: str) -> str:
+    from gpudev.cli.render.data import format_json, format_yaml
+
+    match form:
+        case "json":
+            return format_json(listing.answer)
+        case "yaml":
+            return format_yaml(listing.answer)
+        case "name":
+            return "\n".join(listing.names)
+        case _:
+            return listing.table
+
+
+def print_listing(listing: Listing, form: str) -> None:
+    if listing.is_empty and form in {"table", "name"}:
+        say(listing.remark)
+    else:
+        put(format_listing(listing, form))

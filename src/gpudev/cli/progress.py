@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from gpudev.cli.output import say
-from gpudev.cli.render.picture import Picture, format_picture
+from gpudev.cli.render.progress import Picture, format_picture
 from gpudev.cli.terminal.canvas import Canvas
 
 _TICK_SECONDS = 0.1

@@ -8,7 +8,7 @@ from gpudev.cli.choices import DEFAULT_HOURS, Offers, choose, get_only_type, lis
 from gpudev.cli.output import say
 from gpudev.cli.render.offers import list_disk_rows, list_size_rows, list_type_rows
 from gpudev.cli.request_options import NO_DISK, Size
-from gpudev.cli.terminal.asking import ask_hours, ask_one, ask_text
+from gpudev.cli.terminal.prompts import ask_hours, ask_one, ask_text
 from gpudev.wire.cluster import TypeAvailability
 from gpudev.wire.disks import DiskInfo
 from gpudev.wire.jobs import SubmitRequest

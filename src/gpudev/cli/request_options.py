@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
-from gpudev.cli.completing import complete_with
-from gpudev.cli.durations import hours_option
+from gpudev.cli.completion import complete_with
+from gpudev.cli.time_options import hours_option
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 NO_DISK = "none"

@@ -37,7 +37,7 @@ def get_active(client: Client, given: str | None) -> JobDetail:
 
 def choose_several(jobs: Sequence[JobDetail], question: str) -> Sequence[JobDetail]:
     """Some of them, by a person; the only one is not asked about."""
-    from gpudev.cli.terminal.asking import ask_several
+    from gpudev.cli.terminal.prompts import ask_several
 
     if len(jobs) <= 1:
         return jobs
@@ -51,7 +51,7 @@ def _choose(jobs: Sequence[JobDetail], word: str) -> JobDetail:
     if not can_ask():
         choices = ", ".join(f"{ssh.id8(job.job_id)} ({job.name})" for job in jobs)
         raise Usage(f"You have {len(jobs)} {word} reservations.", hint=f"Name one of {choices}.")
-    from gpudev.cli.terminal.asking import ask_one
+    from gpudev.cli.terminal.prompts import ask_one
 
     header, *rows = _list_rows(jobs)
     return jobs[ask_one("Which reservation?", rows, header=header)]

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from gpudev.cli.main import COMMANDS, run
-from gpudev.cli.render.availability import format_availability, format_status
+from gpudev.cli.render.cluster import format_availability, format_queue, format_status
 from gpudev.cli.render.data import format_json, format_yaml
 from gpudev.cli.render.progress import format_event, format_waiting
-from gpudev.cli.render.queue import format_queue
 from gpudev.cli.render.reservations import format_detail, format_list, format_names, format_ready
 from gpudev.cli.render.times import Now
 from gpudev.wire.jobs import JobList

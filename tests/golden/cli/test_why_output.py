@@ -7,9 +7,8 @@ from datetime import UTC, timedelta
 
 import pytest
 
-from gpudev.cli.causes import list_stages
+from gpudev.cli.render.explain_status import format_why, list_stages
 from gpudev.cli.render.times import Now
-from gpudev.cli.render.why import format_why
 from gpudev.wire.jobs import JobDetail, JobEvent
 from tests.support.golden import check_golden
 from tests.support.wire_values import A_JOB, ACTIVE, FAILED, NOW, QUEUED

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpudev.cli import completing
+from gpudev.cli import completion
 from gpudev.client import codec
 from tests.support.fake_api import FakeApi, Reply
 from tests.support.wire_values import ACTIVE
@@ -56,15 +56,15 @@ def test_tab_offers(live: FakeApi, words: tuple[str, ...], offered: list[str]) -
 
 
 def test_a_second_tab_does_not_ask_the_server_again(live: FakeApi) -> None:
-    first = completing.find_words("reservations")
-    assert completing.find_words("reservations") == first
+    first = completion.find_words("reservations")
+    assert completion.find_words("reservations") == first
     assert len(live.seen("GET", "/v1/jobs")) == 1
 
 
 def test_what_is_kept_grows_old(live: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
-    completing.find_words("reservations")
-    monkeypatch.setattr(completing, "FRESH_SECONDS", 0.0)
-    completing.find_words("reservations")
+    completion.find_words("reservations")
+    monkeypatch.setattr(completion, "FRESH_SECONDS", 0.0)
+    completion.find_words("reservations")
     assert len(live.seen("GET", "/v1/jobs")) == 2
 
 

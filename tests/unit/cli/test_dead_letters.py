@@ -7,7 +7,7 @@ from datetime import UTC
 
 import pytest
 
-from gpudev.cli.render.dead_letters import format_dead_letters
+from gpudev.cli.render.admin import format_dead_letters
 from gpudev.cli.render.times import Now
 from gpudev.client import codec
 from gpudev.wire.admin import DeadLetterChanged, DeadLetterDetail, DeadLetterList

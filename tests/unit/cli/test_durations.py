@@ -7,8 +7,8 @@ from datetime import UTC, timedelta
 
 import pytest
 
-from gpudev.cli.durations import parse_hours, parse_seconds
 from gpudev.cli.render.times import Now, format_moment, format_span
+from gpudev.cli.time_options import parse_hours, parse_seconds
 from tests.support.wire_values import NOW
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpudev.cli.render.folding import fold
+from gpudev.cli.render.table import fold
 
 SENTENCE = "They share the network of /a/path-that/is/longer."
 

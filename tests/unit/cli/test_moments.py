@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from gpudev.cli.moments import parse_moment
 from gpudev.cli.render.times import Now
+from gpudev.cli.time_options import parse_moment
 
 ZONE = timezone(timedelta(hours=2))
 NOW = Now(datetime(2030, 1, 1, 12, 0, tzinfo=UTC), ZONE)

@@ -7,7 +7,7 @@ from datetime import UTC, timedelta
 
 import pytest
 
-from gpudev.cli.render.nodes import format_change, format_nodes
+from gpudev.cli.render.admin import format_change, format_nodes
 from gpudev.cli.render.times import Now
 from gpudev.client import codec
 from gpudev.wire.admin import NodeChanged, NodeDetail, NodeList, NodeReservation

@@ -7,11 +7,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpudev.cli.durations import parse_hours
 from gpudev.cli.errors import ERROR
 from gpudev.cli.lazy import Entry, LazyGroup
-from gpudev.cli.output import Output, format_options, json_option, pass_output, put, say
+from gpudev.cli.output import (
+    Listing,
+    Output,
+    format_options,
+    json_option,
+    pass_output,
+    print_listing,
+    put,
+    say,
+)
 from gpudev.cli.screen import find_width
+from gpudev.cli.time_options import parse_hours
 
 if TYPE_CHECKING:
     from gpudev.wire.admin import DeadLetterChanged, UserChanged
@@ -43,7 +52,6 @@ def users(context: click.Context, output: Output) -> None:
     """List users; disable and enable one."""
     if context.invoked_subcommand is not None:
         return
-    from gpudev.cli.listing import Listing, print_listing
     from gpudev.cli.render.admin import format_users
     from gpudev.cli.render.times import read_now
     from gpudev.client import session
@@ -99,8 +107,7 @@ _DAY = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"])
 @pass_output
 def usage(output: Output, begin: datetime | None, end: datetime | None, by: str, *, as_csv: bool) -> None:
     """Report who used what: GPU-hours, waits, idle share, early releases, cost."""
-    from gpudev.cli.listing import Listing, print_listing
-    from gpudev.cli.render.reports import format_csv, format_usage_table
+    from gpudev.cli.render.admin import format_csv, format_usage_table
     from gpudev.client import session
 
     with session.connect() as client:
@@ -152,7 +159,6 @@ def audit(
     """Read the audit log, newest first; verify that it is unchanged."""
     if context.invoked_subcommand is not None:
         return
-    from gpudev.cli.listing import Listing, print_listing
     from gpudev.cli.render.admin import format_audit
     from gpudev.cli.render.times import read_now
     from gpudev.client import session
@@ -215,8 +221,7 @@ def dead_letters(context: click.Context, output: Output) -> None:
     """List messages that were given up, with their errors; retry or drop one."""
     if context.invoked_subcommand is not None:
         return
-    from gpudev.cli.listing import Listing, print_listing
-    from gpudev.cli.render.dead_letters import format_dead_letters
+    from gpudev.cli.render.admin import format_dead_letters
     from gpudev.cli.render.times import read_now
     from gpudev.client import session
 

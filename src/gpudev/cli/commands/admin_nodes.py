@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from gpudev.cli.output import Output, format_options, json_option, pass_output, put
+from gpudev.cli.output import Listing, Output, format_options, json_option, pass_output, print_listing, put
 from gpudev.cli.screen import find_width
 
 
@@ -13,8 +13,7 @@ from gpudev.cli.screen import find_width
 @pass_output
 def nodes(output: Output) -> None:
     """List nodes: which take reservations, which are drained, and what runs on them."""
-    from gpudev.cli.listing import Listing, print_listing
-    from gpudev.cli.render.nodes import format_nodes
+    from gpudev.cli.render.admin import format_nodes
     from gpudev.cli.render.times import read_now
     from gpudev.client import session
 
@@ -35,8 +34,8 @@ def drain(output: Output, node: str, reason: str) -> None:
     Reservations there run on to their end and cannot be extended; their owners are told. Requests that wait
     for the node are planned anew. Back into service: gpu-dev admin undrain NODE
     """
+    from gpudev.cli.render.admin import format_change
     from gpudev.cli.render.data import format_json
-    from gpudev.cli.render.nodes import format_change
     from gpudev.cli.render.times import read_now
     from gpudev.client import session
 

@@ -6,13 +6,22 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpudev.cli.completing import complete_with
-from gpudev.cli.examples import examples
-from gpudev.cli.output import Output, format_options, json_option, pass_output, put
+from gpudev.cli.completion import complete_with
+from gpudev.cli.output import (
+    Listing,
+    Output,
+    examples,
+    format_listing,
+    format_options,
+    json_option,
+    names_of,
+    pass_output,
+    print_listing,
+    put,
+)
 from gpudev.cli.screen import find_width
 
 if TYPE_CHECKING:
-    from gpudev.cli.listing import Listing
     from gpudev.client.session import Client
 
 
@@ -32,22 +41,20 @@ def avail(output: Output, *, watched: bool) -> None:
     AT ONCE is the most GPUs that one reservation can get right now; WAITING counts requests in the queue.
     Simulated GPUs are called so: they do not exist.
     """
-    from gpudev.cli.listing import format_listing, print_listing
     from gpudev.client import session
     from gpudev.client.config import read_surroundings
 
     surroundings = read_surroundings()
     with session.connect(surroundings) as client:
         if watched:
-            from gpudev.cli.watching import watch
+            from gpudev.cli.live_listing import watch
 
             watch(lambda: format_listing(_list_types(client), output.format), surroundings)
         print_listing(_list_types(client), output.format)
 
 
 def _list_types(client: Client) -> Listing:
-    from gpudev.cli.listing import Listing
-    from gpudev.cli.render.availability import format_availability
+    from gpudev.cli.render.cluster import format_availability
 
     answer = client.availability()
     table = format_availability(answer.availability.values(), find_width())
@@ -76,7 +83,6 @@ def queue(output: Output, *, gpu_type: str | None, accuracy: bool, watched: bool
     ID. A start that is not known yet depends on GPUs that come back at no known time. LIKELY is when it will
     probably be, eight times in ten, learned from those who waited before; empty until enough is known.
     """
-    from gpudev.cli.listing import format_listing, print_listing
     from gpudev.client import session
     from gpudev.client.config import read_surroundings
 
@@ -86,15 +92,14 @@ def queue(output: Output, *, gpu_type: str | None, accuracy: bool, watched: bool
             print_listing(_list_accuracy(client), output.format)
             return
         if watched:
-            from gpudev.cli.watching import watch
+            from gpudev.cli.live_listing import watch
 
             watch(lambda: format_listing(_list_queue(client, gpu_type), output.format), surroundings)
         print_listing(_list_queue(client, gpu_type), output.format)
 
 
 def _list_queue(client: Client, gpu_type: str | None) -> Listing:
-    from gpudev.cli.listing import Listing, names_of
-    from gpudev.cli.render.queue import format_queue, only_type
+    from gpudev.cli.render.cluster import format_queue, only_type
     from gpudev.cli.render.times import read_now
 
     answer = client.queue()
@@ -105,8 +110,7 @@ def _list_queue(client: Client, gpu_type: str | None) -> Listing:
 
 
 def _list_accuracy(client: Client) -> Listing:
-    from gpudev.cli.listing import Listing
-    from gpudev.cli.render.forecasts import format_accuracy
+    from gpudev.cli.render.cluster import format_accuracy
 
     answer = client.accuracy()
     remark = "Nobody has waited and started yet."
@@ -120,7 +124,7 @@ def _list_accuracy(client: Client) -> Listing:
 @pass_output
 def status(output: Output) -> None:
     """Show the whole cluster at a glance, and what one should know of it."""
-    from gpudev.cli.render.availability import format_status
+    from gpudev.cli.render.cluster import format_status
     from gpudev.cli.render.data import format_json
     from gpudev.client import session
 

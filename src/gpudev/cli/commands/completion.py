@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import click
 
-from gpudev.cli.examples import examples
-from gpudev.cli.output import put
+from gpudev.cli.output import examples, put
 from gpudev.client.errors import Usage
 
 _SHELLS = ("bash", "zsh", "fish")

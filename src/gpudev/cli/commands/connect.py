@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import click
 
-from gpudev.cli.completing import complete_with
-from gpudev.cli.examples import examples
-from gpudev.cli.overriding import override
+from gpudev.cli.compat import override
+from gpudev.cli.completion import complete_with
+from gpudev.cli.output import examples
 from gpudev.client.errors import ClientError
 from gpudev.texts.vocabulary import TERMINAL, Status
 

@@ -6,8 +6,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpudev.cli.completing import complete_with
-from gpudev.cli.output import Output, confirm, format_options, json_option, pass_output, put, say
+from gpudev.cli.completion import complete_with
+from gpudev.cli.output import (
+    Listing,
+    Output,
+    confirm,
+    format_options,
+    json_option,
+    pass_output,
+    print_listing,
+    put,
+    say,
+)
 from gpudev.cli.screen import can_ask, can_draw, find_width
 
 if TYPE_CHECKING:
@@ -31,7 +41,6 @@ def command() -> None:
 @pass_output
 def list_disks(output: Output, *, deleted: bool) -> None:
     """List your disks."""
-    from gpudev.cli.listing import Listing, print_listing
     from gpudev.cli.render.disks import format_disks
     from gpudev.cli.render.times import read_now
     from gpudev.client import session
@@ -177,7 +186,6 @@ def list_content(output: Output, name: str) -> None:
 @pass_output
 def snapshots(output: Output, name: str) -> None:
     """List the snapshots of a disk, the newest first."""
-    from gpudev.cli.listing import Listing, print_listing
     from gpudev.cli.render.disks import format_snapshots
     from gpudev.cli.render.times import read_now
     from gpudev.client import session
@@ -193,7 +201,8 @@ def snapshots(output: Output, name: str) -> None:
 def _finish(client: Client, asked: DiskActionResponse, output: Output, *, no_wait: bool) -> None:
     """Say what was asked for, wait with progress, and show the disk."""
     from gpudev.cli.progress import open_progress
-    from gpudev.cli.render.disks import picture_disk
+    from gpudev.cli.render.disks import format_progress
+    from gpudev.cli.render.progress import Picture
     from gpudev.client.config import read_surroundings
 
     say(asked.message)
@@ -201,7 +210,12 @@ def _finish(client: Client, asked: DiskActionResponse, output: Output, *, no_wai
         _print_disk(client.disks.get(asked.disk_name), output)
         return
     with open_progress(live=can_draw(read_surroundings())) as progress:
-        disk = client.disks.wait_for(asked, tell=lambda now: progress.show(picture_disk(now)))
+
+        def show(disk: DiskInfo) -> None:
+            words = format_progress(disk)
+            progress.show(Picture(words, plain=words))
+
+        disk = client.disks.wait_for(asked, tell=show)
     _print_disk(disk, output)
 
 

@@ -49,8 +49,8 @@ def login(output: Output, *, github_user: str | None) -> None:
 @pass_output
 def whoami(output: Output) -> None:
     """Show who you are, to which server, and your quotas."""
+    from gpudev.cli.render.cluster import format_quotas
     from gpudev.cli.render.data import format_json
-    from gpudev.cli.render.quotas import format_quotas
     from gpudev.client import codec, session
 
     with session.connect() as client:

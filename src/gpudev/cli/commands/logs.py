@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpudev.cli.completing import complete_with
+from gpudev.cli.completion import complete_with
 from gpudev.cli.errors import INTERRUPTED
-from gpudev.cli.examples import examples
-from gpudev.cli.output import put, say
+from gpudev.cli.output import examples, put, say
 from gpudev.client.ssh import id8
 from gpudev.texts.vocabulary import Status
 

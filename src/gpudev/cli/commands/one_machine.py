@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from gpudev.cli.output import confirm, put, say
+from gpudev.cli.program_name import spell
 from gpudev.cli.screen import find_width
-from gpudev.cli.spelling import spell
 from gpudev.client.errors import ClientError, LoginFailed, ServerFailed, TimedOut, Unreachable, Usage
 from gpudev.texts.vocabulary import LIVE
 
@@ -88,7 +88,7 @@ def _is_installed(name: str) -> bool:
 
 def announce(ready: Ready, next_step: str) -> None:
     """Leave a login for this user, and say what to type next."""
-    from gpudev.cli.render.folding import fold
+    from gpudev.cli.render.table import fold
     from gpudev.client.config import write_environment
 
     socket_file = Path(ready.socket_file) if ready.socket_file else None

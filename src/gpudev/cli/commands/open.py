@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import click
 
-from gpudev.cli.completing import complete_with
+from gpudev.cli.completion import complete_with
 from gpudev.cli.output import confirm, say
 from gpudev.cli.screen import can_ask
 from gpudev.client.errors import ClientError

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpudev.cli.completing import complete_with
-from gpudev.cli.durations import hours_option
+from gpudev.cli.completion import complete_with
 from gpudev.cli.errors import INTERRUPTED
-from gpudev.cli.examples import examples
-from gpudev.cli.output import Output, confirm, json_option, pass_output, put, say
+from gpudev.cli.output import Output, confirm, examples, json_option, pass_output, put, say
 from gpudev.cli.screen import can_ask
+from gpudev.cli.time_options import hours_option
 from gpudev.texts.vocabulary import LIVE, TERMINAL
 
 if TYPE_CHECKING:
@@ -91,7 +90,7 @@ def edit(
     with session.connect() as client:
         job = get_active(client, reservation)
         if hours is None:
-            from gpudev.cli.terminal.asking import ask_hours
+            from gpudev.cli.terminal.prompts import ask_hours
 
             hours = ask_hours(f"How much more time for {job.name}", "1")
         put(_extend(client, job.job_id, hours, output, wait=not no_wait))

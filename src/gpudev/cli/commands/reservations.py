@@ -6,16 +6,25 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from gpudev.cli.completing import complete_with
-from gpudev.cli.durations import seconds_option
+from gpudev.cli.completion import complete_with
 from gpudev.cli.errors import INTERRUPTED
-from gpudev.cli.examples import examples
-from gpudev.cli.output import Output, format_options, json_option, pass_output, put, say
+from gpudev.cli.output import (
+    Listing,
+    Output,
+    examples,
+    format_listing,
+    format_options,
+    json_option,
+    pass_output,
+    print_listing,
+    put,
+    say,
+)
 from gpudev.cli.screen import find_width
+from gpudev.cli.time_options import seconds_option
 from gpudev.texts.vocabulary import LIVE, TERMINAL, Status
 
 if TYPE_CHECKING:
-    from gpudev.cli.listing import Listing
     from gpudev.client.config import Surroundings
     from gpudev.client.session import Client
     from gpudev.wire.jobs import JobDetail, JobList
@@ -64,7 +73,6 @@ class Wanted(NamedTuple):
 @pass_output
 def list_reservations(output: Output, /, *, watched: bool, **given: Any) -> None:
     """List your reservations, newest first: those that are not over, unless you ask for others."""
-    from gpudev.cli.listing import format_listing, print_listing
     from gpudev.client import session
     from gpudev.client.config import read_surroundings
 
@@ -72,7 +80,7 @@ def list_reservations(output: Output, /, *, watched: bool, **given: Any) -> None
     surroundings = read_surroundings()
     with session.connect(surroundings) as client:
         if watched:
-            from gpudev.cli.watching import watch
+            from gpudev.cli.live_listing import watch
 
             watch(lambda: format_listing(_list(wanted, _read(wanted, client)), output.format), surroundings)
         page = _read(wanted, client)
@@ -88,7 +96,6 @@ def _read(wanted: Wanted, client: Client) -> JobList:
 
 
 def _list(wanted: Wanted, page: JobList) -> Listing:
-    from gpudev.cli.listing import Listing
     from gpudev.cli.render.reservations import format_list
     from gpudev.cli.render.times import read_now
 
@@ -123,9 +130,8 @@ def show(output: Output, reservation: str | None) -> None:
     over, or the one that you choose.
     """
     from gpudev.cli.render.data import format_json
-    from gpudev.cli.render.reservations import format_detail
+    from gpudev.cli.render.reservations import format_detail, format_usage
     from gpudev.cli.render.times import read_now
-    from gpudev.cli.render.usage import format_usage
     from gpudev.cli.selection import get_meant
     from gpudev.client import session
 
@@ -147,12 +153,12 @@ def why(output: Output, reservation: str | None) -> None:
     what to type next. ID is its id, the first characters of it (4 or more), or its name; also of one that
     is over.
     """
+    from gpudev.cli.program_name import spell
     from gpudev.cli.render.data import format_json
-    from gpudev.cli.render.folding import fold
+    from gpudev.cli.render.explain_status import encode_why, format_why
+    from gpudev.cli.render.table import fold
     from gpudev.cli.render.times import read_now
-    from gpudev.cli.render.why import encode_why, format_why
     from gpudev.cli.selection import get_meant
-    from gpudev.cli.spelling import spell
     from gpudev.client import session
 
     with session.connect() as client:

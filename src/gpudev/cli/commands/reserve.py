@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from gpudev.cli.errors import INTERRUPTED
-from gpudev.cli.examples import examples
-from gpudev.cli.moments import moment_option
-from gpudev.cli.output import Output, json_option, pass_output, put, say
+from gpudev.cli.output import Output, examples, json_option, pass_output, put, say
+from gpudev.cli.program_name import spell
 from gpudev.cli.request_options import (
     NO_DISK,
     Fields,
@@ -22,10 +21,10 @@ from gpudev.cli.request_options import (
     take_size,
 )
 from gpudev.cli.screen import can_ask, can_draw
-from gpudev.cli.spelling import spell
+from gpudev.cli.time_options import moment_option
 
 if TYPE_CHECKING:
-    from gpudev.cli.waiting import Wait
+    from gpudev.cli.start_wait import Wait
     from gpudev.client.config import Surroundings
     from gpudev.client.session import Client
     from gpudev.wire.jobs import JobDetail, SubmitRequest
@@ -127,9 +126,9 @@ def _reserve(context: click.Context, size: Size, wanted: Fields, manner: Manner,
 def _send(context: click.Context, client: Client, draft: Draft, manner: Manner) -> tuple[str, JobDetail]:
     """Ask for it, and wait if that is wanted."""
     from gpudev.cli.render.offers import format_request
-    from gpudev.cli.waiting import Wait
+    from gpudev.cli.stages import StageTimes
+    from gpudev.cli.start_wait import Wait
     from gpudev.client import ssh
-    from gpudev.client.stage_times import StageTimes
 
     answer = client.reserve(draft.request)
     short = ssh.id8(answer.reservation_id)
@@ -164,8 +163,8 @@ def _tell_id(short: str) -> None:
 
 
 def _preview(client: Client, request: SubmitRequest, output: Output) -> None:
+    from gpudev.cli.render.cluster import format_preview
     from gpudev.cli.render.data import format_json
-    from gpudev.cli.render.forecasts import format_preview
     from gpudev.cli.render.times import read_now
 
     answer = client.preview(request)
@@ -176,7 +175,7 @@ def _confirm(client: Client, draft: Draft) -> bool:
     """Show the plan to a person who was asked for it, and when it would start."""
     from gpudev.cli.render.offers import format_plan
     from gpudev.cli.render.times import read_now
-    from gpudev.cli.terminal.asking import ask_yes
+    from gpudev.cli.terminal.prompts import ask_yes
 
     preview = client.preview(draft.request)
     say(format_plan(draft.request, preview, read_now(), simulated=draft.simulated))
@@ -238,7 +237,7 @@ def _goes_on(wait: Wait) -> bool:
     short = ssh.id8(wait.reservation_id)
     answer = 0
     if can_ask():
-        from gpudev.cli.terminal.asking import ask_one
+        from gpudev.cli.terminal.prompts import ask_one
 
         options = ("leave it: it goes on without you", "cancel it", "wait on")
         try:

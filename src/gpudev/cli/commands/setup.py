@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from gpudev.cli.errors import ERROR
-from gpudev.cli.examples import examples
-from gpudev.cli.output import Output, json_option, pass_output, put, say
+from gpudev.cli.output import Output, examples, json_option, pass_output, put, say
 from gpudev.cli.screen import can_ask
 
 if TYPE_CHECKING:
@@ -40,9 +39,8 @@ def setup(
 
     A person is asked for what is not given. Then the checks of gpu-dev doctor are made.
     """
-    from gpudev.cli.checkup import State, examine
-    from gpudev.cli.render.findings import format_finding
-    from gpudev.cli.spelling import spell
+    from gpudev.cli.doctor_checks import State, examine, format_finding
+    from gpudev.cli.program_name import spell
     from gpudev.client.config import read_surroundings
 
     here = read_surroundings()
@@ -65,7 +63,7 @@ def setup(
 
 
 def _ask_environment() -> str:
-    from gpudev.cli.terminal.asking import ask_one
+    from gpudev.cli.terminal.prompts import ask_one
 
     width = max(map(len, _OFFERS))
     rows = [f"{name:{width}}  {words}" for name, words in _OFFERS.items()]
@@ -73,7 +71,7 @@ def _ask_environment() -> str:
 
 
 def _ask_address(here: Surroundings, environment: str) -> str:
-    from gpudev.cli.terminal.asking import ask_text
+    from gpudev.cli.terminal.prompts import ask_text
     from gpudev.client.config import normalise_url, read_settings
     from gpudev.client.config_file import describe_environment
     from gpudev.client.errors import Usage
@@ -87,7 +85,7 @@ def _ask_address(here: Surroundings, environment: str) -> str:
 
 
 def _ask_github_user(here: Surroundings) -> str:
-    from gpudev.cli.terminal.asking import ask_text
+    from gpudev.cli.terminal.prompts import ask_text
     from gpudev.client.config import read_settings
 
     known = read_settings(here).get("github_user")
@@ -116,10 +114,9 @@ def doctor(context: click.Context, output: Output) -> None:
     SSH and its keys, the keys at GitHub, the server's address, the clock, the versions and the login.
     Nothing is changed, except that a login leaves its key. Exit code 1 if something is not in order.
     """
-    from gpudev.cli.checkup import State, examine
+    from gpudev.cli.doctor_checks import State, encode_findings, examine, format_finding
+    from gpudev.cli.program_name import spell
     from gpudev.cli.render.data import format_json
-    from gpudev.cli.render.findings import encode_findings, format_finding
-    from gpudev.cli.spelling import spell
     from gpudev.client.config import read_surroundings
 
     findings = []

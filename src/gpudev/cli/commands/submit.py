@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from gpudev.cli.durations import seconds_option
 from gpudev.cli.output import say
 from gpudev.cli.request_options import Fields, Size, request_options, take_fields, take_size
+from gpudev.cli.time_options import seconds_option
 
 if TYPE_CHECKING:
     from gpudev.cli.job_run import Order
@@ -133,7 +133,7 @@ def _confirm(manifest: Manifest) -> None:
     """A person is asked; where there is none, only what is not much is sent unasked."""
     from gpudev.cli.render.manifest import format_size
     from gpudev.cli.screen import can_ask
-    from gpudev.cli.terminal.asking import ask_yes
+    from gpudev.cli.terminal.prompts import ask_yes
     from gpudev.client.errors import Usage
 
     if can_ask():

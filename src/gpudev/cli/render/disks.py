@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gpudev.cli.render.picture import Picture
 from gpudev.cli.render.table import format_fields, format_table
 from gpudev.cli.render.times import Now, format_moment
 from gpudev.texts.vocabulary import DiskState
@@ -59,9 +58,9 @@ def format_snapshots(snapshots: Sequence[SnapshotInfo], now: Now, width: int | N
     return format_table(("SNAPSHOT", "MADE AT", "VOLUME"), rows, width=width)
 
 
-def picture_disk(disk: DiskInfo) -> Picture:
-    words = f'Disk "{disk.disk_name}": {disk.problem or _state(disk)}'
-    return Picture(words, plain=words)
+def format_progress(disk: DiskInfo) -> str:
+    """How it stands while an operation of it goes on."""
+    return f'Disk "{disk.disk_name}": {disk.problem or _state(disk)}'
 
 
 def _row(disk: DiskInfo, now: Now) -> tuple[str, ...]:

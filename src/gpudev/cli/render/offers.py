@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
 from gpudev.cli.choices import starts_now
-from gpudev.cli.render.forecasts import format_preview
+from gpudev.cli.render.cluster import format_preview
 from gpudev.cli.render.reservations import format_gpus
 from gpudev.cli.render.table import format_fields, format_table
 from gpudev.cli.render.times import Now, format_hours, format_span

@@ -1,11 +1,16 @@
-"""What happens to a reservation while one waits for it, a line each."""
+"""How things stand while one waits for a reservation: events and the place in the queue, a line each.
+
+A `Picture` is the same as a drawing: what is done, for how long, and what is usual.
+"""
 
 from __future__ import annotations
 
-from datetime import UTC
+from dataclasses import dataclass
+from datetime import UTC, timedelta
 
 from gpudev.cli.render.reservations import format_place
-from gpudev.cli.render.times import Now, format_moment
+from gpudev.cli.render.times import Now, format_moment, format_span
+from gpudev.cli.terminal.lines import Line, Look
 from gpudev.wire.jobs import JobDetail, JobEvent
 
 
@@ -56,3 +61,35 @@ def _format_window(told: JobDetail | JobEvent, now: Now) -> str:
         return ""
     first, last = told.likely_start
     return f"Likely between {format_moment(first, now)} and {format_moment(last, now)}"
+
+
+_FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_CELLS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    title: str
+    """What is being done; while it stays the same, its seconds run on."""
+    remarks: tuple[str, ...] = ()
+    usual_seconds: float | None = None
+    plain: str = ""
+    """The same as a line of a log; empty: nothing that a log needs."""
+
+
+def format_picture(picture: Picture, seconds: float, frame: int) -> tuple[Line, ...]:
+    spent = format_span(timedelta(seconds=int(seconds)))
+    usual = picture.usual_seconds
+    known = f"  {_bar(seconds, usual)} usually {_seconds(usual)}" if usual is not None else ""
+    first = Line(f"{_FRAMES[frame % len(_FRAMES)]} {picture.title}  {spent}{known}")
+    return (first, *(Line(f"  {remark}", Look.FAINT, folds=True) for remark in picture.remarks))
+
+
+def _bar(seconds: float, usual: float) -> str:
+    """Never full: what takes longer than usual is not done."""
+    done = min(_CELLS - 1, int(_CELLS * seconds / usual)) if usual > 0 else _CELLS - 1
+    return "━" * done + "─" * (_CELLS - done)
+
+
+def _seconds(usual: float) -> str:
+    return format_span(timedelta(seconds=max(1, round(usual))))

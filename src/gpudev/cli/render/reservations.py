@@ -1,4 +1,4 @@
-"""Reservations in words: the listing, one in full, and how to reach it."""
+"""Reservations in words: the listing, one in full with its use, and how to reach it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gpudev.cli.render.table import format_fields, format_table
 from gpudev.cli.render.times import Now, format_hours, format_moment, format_span, format_wait
 from gpudev.client.ssh import host_alias, id8
 from gpudev.texts.vocabulary import Status
-from gpudev.wire.jobs import JobDetail, JobEvent, JobNode
+from gpudev.wire.jobs import JobDetail, JobEvent, JobNode, JobUsage, UsagePoint
 
 
 def format_gpus(gpu_type: str, count: int, *, simulated: bool = False) -> str:
@@ -134,3 +134,31 @@ def _when(job: JobDetail, now: Now) -> str:
             return f"{format_span(job.expires_at - now.at)} left, until {format_moment(job.expires_at, now)}"
         case _:
             return f"ended {format_moment(job.reservation_ended, now)}" if job.reservation_ended else ""
+
+
+_LEVELS = "▁▂▃▄▅▆▇█"
+_UNKNOWN = "·"
+_FULL = 100.0
+
+
+def format_usage(usage: JobUsage) -> str | None:
+    """`▁▁▇█▇ 62% of the GPU, no sign of use for 20% of the time`; None if nothing was measured."""
+    if not usage.points:
+        return None
+    line = "".join(map(_level, usage.points))
+    known = [point.gpu_percent for point in usage.points if point.gpu_percent is not None]
+    words = [f"GPU {_mean(known):.0f}% on average"] if known else []
+    idle = _mean([point.idle_share for point in usage.points])
+    words.append(f"no sign of use for {100 * idle:.0f}% of the time")
+    note = " (simulated)" if usage.simulated else ""
+    return f"{line} {', '.join(words)}{note}"
+
+
+def _level(point: UsagePoint) -> str:
+    if point.gpu_percent is None:
+        return _UNKNOWN
+    return _LEVELS[min(len(_LEVELS) - 1, int(point.gpu_percent / _FULL * len(_LEVELS)))]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)

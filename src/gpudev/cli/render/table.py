@@ -1,7 +1,8 @@
-"""A plain table: columns as wide as their widest cell, two blanks between them, no lines.
+"""Text for a screen: plain tables, fields, and long sentences that go on below.
 
-Where a width is given and the table is wider, the columns that do not fit stand below, further in, so that
-nothing is lost in a narrow window.
+A table has columns as wide as their widest cell, two blanks between them, no lines. Where a width is given
+and the table is wider, the columns that do not fit stand below, further in, so that nothing is lost in a
+narrow window.
 """
 
 from __future__ import annotations
@@ -58,3 +59,25 @@ def _format_line(
     texts = ["  ".join(padded[column] for column in band).rstrip() for band in bands]
     first, *others = texts
     return [first, *(f"{_INDENT}{text}" for text in others if text)]
+
+
+_LEAST = 20
+"""Columns that are left for the text, however narrow the window is."""
+
+
+def fold(text: str, width: int | None, label: str = "") -> str:
+    """`label` and the text after it, in lines of at most this width; None leaves one line for programs.
+
+    Words are never broken, so that paths and addresses in them can be copied.
+    """
+    if width is None:
+        return f"{label}{text}"
+    import textwrap
+
+    wrapper = textwrap.TextWrapper(
+        width=max(_LEAST, width),
+        subsequent_indent=" " * min(len(label), max(0, width - _LEAST)),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return "\n".join(map(wrapper.fill, f"{label}{text}".split("\n")))

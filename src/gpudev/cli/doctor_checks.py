@@ -9,7 +9,7 @@ import shutil
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -143,3 +143,22 @@ def _look_at_login(surroundings: Surroundings, target: Target) -> Finding:
     entry = Credentials(surroundings.credentials_file).find_expiry(target.api_url)
     left = f", key for {round((entry - datetime.now(UTC)).total_seconds() / 60)} more min" if entry else ""
     return Finding("login", State.GOOD, f"{user.username}{left}")
+
+
+_NAME_WIDTH = 11
+_STATE_WIDTH = max(len(state) for state in State)
+
+
+def format_finding(finding: Finding) -> str:
+    line = f"{finding.state:{_STATE_WIDTH}}  {finding.name:{_NAME_WIDTH}}  {finding.words}"
+    if finding.state is State.GOOD or not finding.fix:
+        return line
+    return f"{line}\n{' ' * (_STATE_WIDTH + _NAME_WIDTH + 4)}{finding.fix}"
+
+
+def encode_findings(findings: Sequence[Finding]) -> list[dict[str, str]]:
+    words = {State.GOOD: "ok", State.DOUBTFUL: "note", State.BAD: "fail"}
+    return [
+        {"name": each.name, "state": words[each.state], "message": each.words, "fix": each.fix}
+        for each in findings
+    ]

@@ -1,4 +1,4 @@
-"""Commands as they can be typed here: the program may not be on the PATH, right after a clone it is not."""
+"""The name of this program as it can be typed here: right after a clone it is not on the PATH."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Moments as people type them: `14:00`, `tomorrow 14:00`, `friday 9:30`, `2030-01-01 14:00`, `in 2h30m`."""
+"""Times as people type them, and the options that take them.
+
+Lengths: `2h30m`, `90m`, `1.5h`, `2` (hours); timeouts also `90s`. Moments: `14:00`, `tomorrow 14:00`,
+`friday 9:30`, `2030-01-01 14:00`, `in 2h30m`.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +11,50 @@ from datetime import UTC, date, datetime, time, timedelta
 
 import click
 
-from gpudev.cli.durations import parse_hours
 from gpudev.cli.render.times import Now, read_now
+
+_PART = re.compile(r"(\d+(?:\.\d+)?)(d|h|min|m)")
+_HOURS = {"d": 24.0, "h": 1.0, "m": 1 / 60, "min": 1 / 60}
+
+
+def parse_hours(text: str) -> float:
+    """Hours, as a number; ValueError if it is not a length of time."""
+    compact = text.replace(" ", "").lower()
+    if re.fullmatch(r"\d+(\.\d+)?", compact):
+        return float(compact)
+    parts = _PART.findall(compact)
+    if not parts or "".join(number + unit for number, unit in parts) != compact:
+        raise ValueError(text)
+    return sum(float(number) * _HOURS[unit] for number, unit in parts)
+
+
+def parse_seconds(text: str) -> float:
+    """Seconds; a bare number is so many of them. ValueError if it is not a length of time."""
+    compact = text.replace(" ", "").lower()
+    if match := re.fullmatch(r"(\d+(?:\.\d+)?)s?", compact):
+        return float(match[1])
+    return parse_hours(compact) * 3600
+
+
+def seconds_option(context: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
+    if value is None:
+        return None
+    try:
+        return parse_seconds(value)
+    except ValueError:
+        message = f'"{value}" is not a length of time. Write it like 90s, 10m or 2h.'
+        raise click.BadParameter(message, context, parameter) from None
+
+
+def hours_option(context: click.Context, parameter: click.Parameter, value: str | None) -> float | None:
+    if value is None:
+        return None
+    try:
+        return parse_hours(value)
+    except ValueError:
+        message = f'"{value}" is not a length of time. Write it like 2h30m, 90m or 1.5h.'
+        raise click.BadParameter(message, context, parameter) from None
+
 
 _CLOCK = re.compile(r"(?:(?P<day>\S+) )?(?P<hour>\d{1,2}):(?P<minute>\d{2})")
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")

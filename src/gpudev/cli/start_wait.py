@@ -1,15 +1,13 @@
-"""Following a reservation until its dev server is there."""
+"""The wait for a start: a reservation is followed until its dev server is there."""
 
 from __future__ import annotations
 
 from gpudev.cli.progress import Progress
-from gpudev.cli.render.picture import Picture
-from gpudev.cli.render.progress import format_event, format_waiting, list_waiting, say_why
+from gpudev.cli.render.progress import Picture, format_event, format_waiting, list_waiting, say_why
 from gpudev.cli.render.times import read_now
-from gpudev.cli.stages import QUEUE, Stages, advance
+from gpudev.cli.stages import QUEUE, Stages, StageTimes, advance
 from gpudev.client.errors import NotActive, Unreachable
 from gpudev.client.session import Client
-from gpudev.client.stage_times import StageTimes
 from gpudev.texts.vocabulary import QUEUE_MOVE, TERMINAL, EventKind, Status
 from gpudev.wire.jobs import JobDetail, JobEvent
 

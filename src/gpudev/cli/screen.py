@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
-from gpudev.client.config import Surroundings, read_surroundings
+if TYPE_CHECKING:
+    from gpudev.client.config import Surroundings
 
 
 def can_ask() -> bool:
     """A person is there to answer. Questions go to stderr, answers come from stdin."""
+    from gpudev.client.config import read_surroundings
+
     return sys.stdin.isatty() and sys.stderr.isatty() and not read_surroundings().is_automated
 
 

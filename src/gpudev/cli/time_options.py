@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, date, datetime, time, timedelta
+from typing import TYPE_CHECKING
 
 import click
 
-from gpudev.cli.render.times import Now, read_now
+if TYPE_CHECKING:
+    from gpudev.cli.render.times import Now
 
 _PART = re.compile(r"(\d+(?:\.\d+)?)(d|h|min|m)")
 _HOURS = {"d": 24.0, "h": 1.0, "m": 1 / 60, "min": 1 / 60}
@@ -77,6 +79,8 @@ def parse_moment(text: str, now: Now) -> datetime:
 def moment_option(context: click.Context, parameter: click.Parameter, value: str | None) -> datetime | None:
     if value is None:
         return None
+    from gpudev.cli.render.times import read_now
+
     try:
         return parse_moment(value, read_now()).astimezone(UTC)
     except ValueError:

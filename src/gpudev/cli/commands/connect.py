@@ -10,7 +10,6 @@ import re
 import shlex
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import click
@@ -22,6 +21,8 @@ from gpudev.client.errors import ClientError
 from gpudev.texts.vocabulary import TERMINAL, Status
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from gpudev.wire.jobs import JobDetail
 
 
@@ -154,6 +155,8 @@ class Place(NamedTuple):
 
 def parse_place(text: str) -> Place:
     """`ID:path` is there, unless a file of that name is here."""
+    from pathlib import Path
+
     match = _REMOTE.fullmatch(text)
     if match is None or Path(text).exists():
         return Place(text)

@@ -1,4 +1,4 @@
-"""Reservations as their owner sees them: `gpu-dev list`, `show`, `why` and `wait`."""
+"""Reservations as their owner sees them: `gpu-dev list`, `show` and `why`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from gpudev.cli.completion import complete_with
-from gpudev.cli.errors import INTERRUPTED
 from gpudev.cli.output import (
     Listing,
     Output,
@@ -21,13 +20,12 @@ from gpudev.cli.output import (
     say,
 )
 from gpudev.cli.screen import find_width
-from gpudev.cli.time_options import seconds_option
-from gpudev.texts.vocabulary import LIVE, TERMINAL, Status
+from gpudev.texts.vocabulary import LIVE, Status
 
 if TYPE_CHECKING:
     from gpudev.client.config import Surroundings
     from gpudev.client.session import Client
-    from gpudev.wire.jobs import JobDetail, JobList
+    from gpudev.wire.jobs import JobList
 
 
 MAX_LIMIT = 500
@@ -169,46 +167,3 @@ def why(output: Output, reservation: str | None) -> None:
         put(format_json(encode_why(job, events, now)))
     else:
         put(fold(spell(format_why(job, events, now)), find_width()))
-
-
-ACTIVE, ENDED, CLEAN = GOALS = ("active", "ended", "clean")
-
-
-@click.command("wait")
-@click.argument("reservation", metavar="ID", shell_complete=complete_with("reservations"))
-@click.option(
-    "--for",
-    "goal",
-    type=click.Choice(GOALS),
-    default=ACTIVE,
-    show_default=True,
-    help="Until it can be used, until it is over, or until nothing is left of it.",
-)
-@click.option("--timeout", metavar="TIME", callback=seconds_option, help="At most: 90s, 10m, 2h.")
-@json_option
-@pass_output
-@click.pass_context
-def wait(
-    context: click.Context, output: Output, /, reservation: str, goal: str, timeout: float | None
-) -> None:
-    """Wait until a reservation is active, or over.
-
-    ID is its id, the first characters of it (4 or more), or its name. The exit code is 6 if that takes
-    longer than the timeout, and 1 if it ends without having been active.
-    """
-    from gpudev.cli.render.data import format_json
-    from gpudev.client import session
-
-    with session.connect() as client:
-        try:
-            job = _wait(client, client.get(reservation).job_id, goal, timeout)
-        except KeyboardInterrupt:
-            context.exit(INTERRUPTED)
-    put(format_json(job) if output.as_json else f"{job.name}: {job.status}")
-
-
-def _wait(client: Client, reservation_id: str, goal: str, timeout: float | None) -> JobDetail:
-    if goal == CLEAN:
-        return client.wait_until_clean(reservation_id, timeout=timeout)
-    statuses = TERMINAL if goal == ENDED else {Status.ACTIVE}
-    return client.wait_until(reservation_id, statuses, timeout=timeout)

@@ -26,6 +26,7 @@ from gpudev.wire.admin import (
 from gpudev.wire.text import Lookup
 
 Username = Annotated[Lookup, Path(description="Name of the user.")]
+Letter = Annotated[Lookup, Path(description="Id of the dead letter, gpu_reservations-12 for example.")]
 
 
 async def only_admins(app: App, caller: Caller, request: Request) -> None:
@@ -88,9 +89,6 @@ async def check_disks(app: App, caller: Caller, zone: Zone) -> Response:
         problems=[say(problem, zone) for problem in found.problems],
     )
     return json_response(drift)
-
-
-Letter = Annotated[Lookup, Path(description="Id of the dead letter, gpu_reservations-12 for example.")]
 
 
 @router.get("/dead-letters", response_model=DeadLetterList)

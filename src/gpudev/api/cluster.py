@@ -26,6 +26,8 @@ from gpudev.wire.queue import AccuracyResponse, Nearby, PreviewResponse, TypeAcc
 router = APIRouter(prefix="/v1", tags=["cluster"], responses=OF_EVERY_CALLER)
 
 _NONE = StatusCount(0, 0)
+queue_router = APIRouter(prefix="/v1", tags=["queue"], responses=OF_EVERY_CALLER)
+_HOUR, _MINUTE = timedelta(hours=1), timedelta(minutes=1)
 
 
 @router.get("/gpu/availability", response_model=AvailabilityResponse)
@@ -89,11 +91,6 @@ async def who_am_i(app: App, caller: Caller) -> Response:
         quotas=quotas or None,
     )
     return json_response(answer)
-
-
-queue_router = APIRouter(prefix="/v1", tags=["queue"], responses=OF_EVERY_CALLER)
-
-_HOUR, _MINUTE = timedelta(hours=1), timedelta(minutes=1)
 
 
 @queue_router.post("/jobs/preview", response_model=PreviewResponse, responses=problems(400))

@@ -45,6 +45,23 @@ _CODES_OF_HTTP = {404: "not_found", 405: "method_not_allowed"}
 _FORMS = frozenset(kind.__name__ for kind in list_wire_types())
 """A body that has several forms is validated as one of them, which is then named in the place."""
 
+_UNPROCESSABLE = 422
+_DESCRIPTIONS = {
+    400: "A value is out of its range or not a known choice; nothing was done.",
+    401: "There is no API key, or it is unknown, expired or revoked.",
+    403: "The caller may not do this, or is disabled.",
+    404: "There is no such thing, or it is somebody else's.",
+    408: "The body did not arrive in time.",
+    409: "It clashes with what exists.",
+    410: "It is deleted.",
+    413: "The body is too long.",
+    422: "The request does not fit the schema; `detail` is a list.",
+    429: "It was asked too often; `Retry-After` says when to ask again.",
+    500: "An error of ours.",
+    503: "A part that is needed does not answer; `Retry-After` says when to ask again.",
+}
+Responses = dict[int | str, dict[str, Any]]
+
 _log = structlog.get_logger(__name__)
 
 
@@ -173,26 +190,6 @@ class ErrorBoundary:
 
 _DEFECT = errors.Defect("server_error")
 _CLIENT_HEADER = CLIENT_HEADER.lower().encode()
-
-
-_UNPROCESSABLE = 422
-
-_DESCRIPTIONS = {
-    400: "A value is out of its range or not a known choice; nothing was done.",
-    401: "There is no API key, or it is unknown, expired or revoked.",
-    403: "The caller may not do this, or is disabled.",
-    404: "There is no such thing, or it is somebody else's.",
-    408: "The body did not arrive in time.",
-    409: "It clashes with what exists.",
-    410: "It is deleted.",
-    413: "The body is too long.",
-    422: "The request does not fit the schema; `detail` is a list.",
-    429: "It was asked too often; `Retry-After` says when to ask again.",
-    500: "An error of ours.",
-    503: "A part that is needed does not answer; `Retry-After` says when to ask again.",
-}
-
-Responses = dict[int | str, dict[str, Any]]
 
 
 def problems(*statuses: int) -> Responses:

@@ -42,6 +42,8 @@ login_router = APIRouter(prefix="/v1/auth", tags=["identity"], responses=OF_EVER
 AccessKeyId = Annotated[str, Field(min_length=16, max_length=128, pattern=r"^[A-Za-z0-9_]+$")]
 SecretAccessKey = Annotated[str, Text(128), Field(min_length=40, max_length=128)]
 SessionToken = Annotated[str, Field(min_length=100, max_length=2048, pattern=r"^[\x21-\x7e]+$")]
+key_router = APIRouter(prefix="/v1/keys", tags=["identity"], responses=OF_EVERY_CALLER)
+Prefix = Annotated[Lookup, Path(description="The first 8 characters of the key.")]
 
 
 @described
@@ -118,11 +120,6 @@ def _answer(key: IssuedKey, ttl_hours: int, by_aws: AwsKey | None = None) -> Res
         ttl_hours=ttl_hours,
     )
     return secret_response(answer)
-
-
-key_router = APIRouter(prefix="/v1/keys", tags=["identity"], responses=OF_EVERY_CALLER)
-
-Prefix = Annotated[Lookup, Path(description="The first 8 characters of the key.")]
 
 
 @key_router.post("/rotate", response_model=RotatedKey, responses=problems(409))

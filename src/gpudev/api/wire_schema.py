@@ -27,6 +27,8 @@ from gpudev.wire.text import HIDDEN, LINE_BREAKS, Exact, Text, Within, Word
 _LAST_CONTROL = 0x1F
 _LAST_OF_PLANE_0 = 0xFFFF
 _SURROGATES = (0xD800, 0xDFFF)
+T = TypeVar("T")
+EVENT_STREAM = "text/event-stream"
 
 
 class BadText(ValueError):
@@ -81,11 +83,6 @@ def _pattern(*, has_lines: bool) -> str:
     ]
     refused = "".join(f"\\u{first:04x}-\\u{last:04x}" for first, last in (*controls, *in_plane_0))
     return f"^[^{refused}]*$"
-
-
-T = TypeVar("T")
-
-EVENT_STREAM = "text/event-stream"
 
 
 def describe_wire() -> None:

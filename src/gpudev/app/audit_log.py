@@ -27,6 +27,10 @@ MAX_KINDS = 1000
 EVERY_SECONDS = 1.0
 OTHERS = "(many addresses)"
 
+SEAL_BATCH = 1000
+"""Entries under one seal at most."""
+_SEALS_AT_ONCE = 100
+
 _log = structlog.get_logger(__name__)
 
 
@@ -122,10 +126,6 @@ def _summary_of(kind: _Kind) -> AuditEntry | None:
     return replace(kind.last, detail=words)
 
 
-BATCH = 1000
-"""Entries under one seal at most."""
-
-
 @dataclass(frozen=True, slots=True)
 class AuditSealer:
     """Seals the audit log in the background, so that nobody who writes to it waits."""
@@ -140,9 +140,9 @@ class AuditSealer:
         Each seal's hash goes into the log of the server as well. Kept elsewhere, it shows a chain that was
         made anew from the beginning.
         """
-        while seal := await self.audit.seal(BATCH):
+        while seal := await self.audit.seal(SEAL_BATCH):
             _log.info("audit_sealed", number=seal.number, entries=seal.entries, hash=seal.hash.hex())
-            if seal.entries < BATCH:
+            if seal.entries < SEAL_BATCH:
                 return
 
     async def run(self) -> None:
@@ -154,9 +154,6 @@ class AuditSealer:
             except StoreUnavailable as error:
                 _log.warning("audit_not_sealed", error=error.message)
             await asyncio.sleep(self.every_seconds)
-
-
-_SEALS_AT_ONCE = 100
 
 
 @dataclass(frozen=True, slots=True)

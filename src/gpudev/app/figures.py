@@ -30,6 +30,11 @@ from gpudev.telemetry import (
 )
 from gpudev.texts.vocabulary import LIVE
 
+_CLUSTER_SECONDS = 15.0
+_NONE = StatusCount(0, 0)
+_DISK_SECONDS = 30.0
+_FORECAST_SECONDS = 60.0
+
 
 async def keep_showing(show: Callable[[], Awaitable[None]], health: Health, seconds: float) -> None:
     """Until cancelled. While the database is silent, which has an alert, the last figures stand."""
@@ -38,10 +43,6 @@ async def keep_showing(show: Callable[[], Awaitable[None]], health: Health, seco
             await health.check()
             await show()
         await asyncio.sleep(seconds)
-
-
-_CLUSTER_SECONDS = 15.0
-_NONE = StatusCount(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +74,6 @@ class ClusterFigures:
             HEARTBEAT_AGE.labels(beat.name).set(beat.age.total_seconds())
 
 
-_DISK_SECONDS = 30.0
-
-
 @dataclass(frozen=True, slots=True)
 class DiskFigures:
     ledger: DiskLedger
@@ -92,9 +90,6 @@ class DiskFigures:
         for name, value in asdict(last.statistics).items():
             DISK_RECONCILIATION.labels(name).set(value)
         DISK_RECONCILIATION_TIME.set(last.at.timestamp())
-
-
-_FORECAST_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ ENTRIES = 5
 async def test_sealing_starts_before_the_schema_and_catches_up_in_batches(
     empty_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(audit_log, "BATCH", 2)
+    monkeypatch.setattr(audit_log, "SEAL_BATCH", 2)
     database = Database(empty_database)
     await database.open()
     stores = Stores.on(database)

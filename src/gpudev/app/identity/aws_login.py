@@ -40,6 +40,7 @@ FRESH_FOR = timedelta(minutes=5)
 
 _MAX_REMEMBERED = 10_000
 _CHALLENGE_BYTES = 32
+_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +138,6 @@ class GitHubCheck:
 
 def _hash_challenge(challenge: str) -> bytes:
     return hashlib.sha256(challenge.encode()).digest()
-
-
-_log = structlog.get_logger(__name__)
 
 
 class AllowedAccounts:

@@ -27,6 +27,10 @@ from gpudev.texts.sentences import say
 PROOF_LIFE = timedelta(minutes=1)
 KEY_PREFIX_LENGTH = 8
 _KEY_BYTES = 32
+SUSPECTS_AT_ONCE = 4
+"""Logins of addresses over the limit that are verified at once, in each process, where that takes a while."""
+MAX_BLOCKED = 10_000
+"""Addresses that a process remembers to be over the limit; one that is forgotten is looked up again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,12 +160,6 @@ class KeyRing:
         if len(prefix) != KEY_PREFIX_LENGTH or not prefix.isprintable():
             raise NotFound("key_is_named_by_prefix", length=KEY_PREFIX_LENGTH)
         await self.api_keys.revoke(caller.user_id, prefix, caller.entry(AuditAction.KEY_REVOKED, prefix))
-
-
-SUSPECTS_AT_ONCE = 4
-"""Logins of addresses over the limit that are verified at once, in each process, where that takes a while."""
-MAX_BLOCKED = 10_000
-"""Addresses that a process remembers to be over the limit; one that is forgotten is looked up again."""
 
 
 class LoginGuard:

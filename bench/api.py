@@ -28,6 +28,7 @@ from gpudev.adapters.local.supervisor import ENVIRONMENT_NAME, ReadyPipe
 TITLE = "The speed of the API"
 COMMAND = "python -m bench api"
 WORKERS = (1, 2)
+_POLICY = Path(__file__).with_name("policy.toml")
 
 
 def measure(quick: bool = False) -> Section:  # noqa: FBT001, FBT002 - one switch, the same for every benchmark
@@ -110,6 +111,8 @@ def _running_worker(dsn: str, listener: socket.socket) -> Iterator[None]:
         "GPU_DEV_DATABASE_URL": dsn,
         "GPU_DEV_API_FD": str(listener.fileno()),
         "GPU_DEV_REQUESTS_PER_SECOND": "0",
+        "GPU_DEV_SUBMITS_PER_MINUTE": "0",
+        "GPU_DEV_POLICY_FILE": str(_POLICY),
         ENVIRONMENT_NAME: str(ready.write_end),
     }
     worker = subprocess.Popen(

@@ -11,6 +11,7 @@ from datetime import timedelta
 import asyncpg
 import pytest
 
+from gpudev.adapters.postgres.audit import audit_columns
 from gpudev.adapters.postgres.queries import load_queries
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.disk import DiskId
@@ -158,7 +159,7 @@ async def test_a_turn_that_was_asked_for_while_the_claim_waited_is_not_settled_u
         length=None,
         not_before=None,
         reason="",
-        audit="[]",
+        **audit_columns(()),
     )
     async with rival.transaction():
         await rival.execute(*request)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import fields, replace
 from datetime import timedelta
 
@@ -9,10 +10,13 @@ import pytest
 
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.audit import SERVER_ITSELF, AuditAction, AuditEntry
-from gpudev.domain.reservation import Reservation
-from gpudev.ports.store import ListQuery, MarkedPage
+from gpudev.domain.disk import DiskId
+from gpudev.domain.plans.turn import Record
+from gpudev.domain.reservation import Event, Reservation, end
+from gpudev.ports.store import HomeWish, ListQuery, MarkedPage
 from gpudev.ports.users import NewKey, ShownKey, User
-from gpudev.texts.vocabulary import Status
+from gpudev.texts.fact import fact
+from gpudev.texts.vocabulary import EventKind, Reason, Status
 from tests.support.reservations import NOON, make_reservation, submit
 
 pytestmark = pytest.mark.anyio
@@ -90,6 +94,25 @@ async def test_a_disabled_user_is_told_apart_from_a_wrong_key(stores: Stores, us
     asked_by, _ = await stores.reservations.list_matching_for_key(key, "nonsense")
     assert asked_by is not None
     assert not asked_by.is_active
+
+
+async def test_a_submitter_learns_whether_their_disk_is_in_use(stores: Stores, user: User) -> None:
+    stranger = await stores.users.upsert("mallory")
+    key = await add_key(stores, user)
+    assert await stores.reservations.find_submitter(key, "work") == (user, False)
+    home = HomeWish("work", DiskId(str(uuid.uuid4())))
+    reservation = await submit(stores, make_reservation(user), home)
+    assert await stores.reservations.find_submitter(key, "work") == (user, True)
+    assert await stores.reservations.find_submitter(key, "other") == (user, False)
+    theirs = await add_key(stores, stranger)
+    assert await stores.reservations.find_submitter(theirs, "work") == (stranger, False)
+    assert await stores.reservations.find_submitter(replace(key, key_hash=b"x"), "work") == (None, False)
+    ended = end(reservation, Status.CANCELLED, Reason.CANCELLED_BY_USER, NOON)
+    claim = await stores.reservations.claim(reservation.id, timedelta(seconds=30))
+    assert claim is not None
+    event = Event(EventKind.CANCELLED, fact("reason_cancelled_by_user"), NOON)
+    await stores.reservations.record(claim, Record(claim.reservation, ended, event))
+    assert await stores.reservations.find_submitter(key, "work") == (user, False)
 
 
 async def test_the_room_for_a_key_is_the_room(stores: Stores, user: User) -> None:

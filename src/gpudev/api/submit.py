@@ -7,17 +7,17 @@ from datetime import tzinfo
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
-from fastapi import APIRouter, Body, Header, Response
+from fastapi import APIRouter, Body, Depends, Header, Response
 from fastapi.openapi.models import Example
 from pydantic import Discriminator, Tag
 
 from gpudev.api import views
-from gpudev.api.context import App, Caller
+from gpudev.api.context import App, Visitor
 from gpudev.api.encoding import json_response
 from gpudev.api.errors import OF_EVERY_CALLER, problems
 from gpudev.api.submit_0_3 import NO_CUSTOM_IMAGE, own_image, read_0_3
 from gpudev.api.times import Zone
-from gpudev.app.reservations import ReserveRequest, WantedDisk
+from gpudev.app.reservations import ReserveRequest, Submitter, WantedDisk
 from gpudev.domain.disk import NO_DISK
 from gpudev.domain.errors import Invalid
 from gpudev.domain.expiry import duration_of
@@ -75,10 +75,14 @@ AnyForm = Annotated[
 ]
 
 
+async def _submitter(app: App, visitor: Visitor) -> Submitter:
+    return await app.reservations.meet_submitter(visitor)
+
+
 @router.post("/jobs/submit", response_model=SubmitResponse, responses=problems(400, 409))
 async def submit(
     app: App,
-    caller: Caller,
+    submitter: Annotated[Submitter, Depends(_submitter)],
     zone: Zone,
     body: Annotated[AnyForm, Body(openapi_examples=EXAMPLES)],
     idempotency_key: Annotated[
@@ -95,7 +99,7 @@ async def submit(
         request = read_request(body, x_gpu_dev_client or "", fields)
     settings = replace(request.settings, time_zone=_name_zone(body, zone))
     request = replace(request, settings=settings)
-    reservation = await app.reservations.submit(caller, request, idempotency_key or "")
+    reservation = await app.reservations.submit(submitter, request, idempotency_key or "")
     told = [reservation.state.detail] if reservation.state.detail else []
     answer = SubmitResponse(
         job_id=reservation.id,

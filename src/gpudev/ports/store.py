@@ -142,6 +142,10 @@ class Reservations(Protocol):
         """
         ...
 
+    async def find_submitter(self, key: ShownKey, disk_name: str) -> tuple[User | None, bool]:
+        """The key's owner, and whether a live reservation of theirs has their disk of this name."""
+        ...
+
     async def get(self, reservation_id: ReservationId) -> Reservation: ...
 
     async def list_matching(self, user_id: UserId, text: str) -> tuple[Reservation, ...]:

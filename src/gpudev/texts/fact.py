@@ -67,8 +67,8 @@ def _as_json(value: Value) -> Json:
 def _as_plain(value: Json | Sequence[Value] | Mapping[str, Value]) -> Json:
     if isinstance(value, str):
         return str(value)  # the value of an enum, not its member
+    if value is None or isinstance(value, (int, float)):
+        return value
     if isinstance(value, Mapping):
         return {name: _as_json(item) for name, item in value.items()}
-    if isinstance(value, Sequence):
-        return [_as_json(item) for item in value]
-    return value
+    return [_as_json(item) for item in value]

@@ -23,6 +23,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
+from functools import lru_cache
 from string import Formatter
 from typing import Any
 
@@ -56,10 +57,10 @@ class Values:
         return "".join(self._fill_parts(template))
 
     def _fill_parts(self, template: str) -> Iterator[str]:
-        for literal, name, spec, _ in Formatter().parse(template):
+        for literal, name, spec in _parse(template):
             yield literal
             if name is not None:
-                yield self.show(self._data[name], spec or "")
+                yield self.show(self._data[name], spec)
 
     def show(self, value: Any, spec: str = "") -> str:
         """A value as the template writes it."""
@@ -77,6 +78,12 @@ class Values:
         if isinstance(value, dict):
             return self._write(parse_fact(value), spec == "hint")
         return format(value, spec)
+
+
+@lru_cache(maxsize=1000)
+def _parse(template: str) -> tuple[tuple[str, str | None, str], ...]:
+    """The parts of a template, each a literal with the name and the form of what follows it, if anything."""
+    return tuple((literal, name, spec or "") for literal, name, spec, _ in Formatter().parse(template))
 
 
 Template = str | Callable[[Values], str]

@@ -40,7 +40,7 @@ async def service(database: str) -> AsyncIterator[asyncpg.Connection]:
         "ALTER TABLE api_users ADD COLUMN mine text",
         "ALTER TABLE audit_entries DISABLE TRIGGER ALL",
         "DROP TRIGGER append_only ON audit_entries",
-        "DROP FUNCTION write_audit(jsonb)",
+        "DROP FUNCTION refuse_audit_change()",
         "GRANT gpudev TO gpudev_app",
         "SET ROLE gpudev",
         "SET session_replication_role = replica",

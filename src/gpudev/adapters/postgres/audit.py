@@ -16,14 +16,21 @@ _SQL = load_queries("audit")
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def audit_rows(entries: Sequence[AuditEntry]) -> list[dict[str, Any]] | None:
-    """Entries as the SQL function `write_audit` takes them; None writes nothing."""
-    return [asdict(entry) for entry in entries] or None
+def audit_columns(entries: Sequence[AuditEntry]) -> dict[str, list[str]]:
+    """The parameters of a statement that includes `audit.entries`."""
+    return {
+        "audit_usernames": [entry.username for entry in entries],
+        "audit_actions": [entry.action for entry in entries],
+        "audit_targets": [entry.target for entry in entries],
+        "audit_addresses": [entry.address for entry in entries],
+        "audit_outcomes": [entry.outcome for entry in entries],
+        "audit_details": [entry.detail for entry in entries],
+    }
 
 
 def write_audit(entries: Sequence[AuditEntry]) -> tuple[Any, ...]:
     """The statement that appends entries."""
-    return _SQL.bind("write", entries=audit_rows(entries))
+    return _SQL.bind("write", **audit_columns(entries))
 
 
 class PostgresAuditLog:

@@ -9,7 +9,7 @@ from typing import Any
 
 import asyncpg
 
-from gpudev.adapters.postgres.audit import audit_rows
+from gpudev.adapters.postgres.audit import audit_columns
 from gpudev.adapters.postgres.disk_rows import (
     claim_from,
     content_from,
@@ -256,7 +256,7 @@ async def _request(
             kind=operation.kind,
             size_gb=operation.size_gb,
             requested_at=operation.requested_at,
-            audit=audit_rows(audit),
+            **audit_columns(audit),
         )
     )
 

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import asyncpg
 
-from gpudev.adapters.postgres.audit import audit_rows
+from gpudev.adapters.postgres.audit import audit_columns
 from gpudev.adapters.postgres.pool import Database
 from gpudev.adapters.postgres.queries import load_queries
 from gpudev.domain.audit import AuditEntry
@@ -45,7 +45,7 @@ class PostgresGitHubBindings:
                     user_id=user_id,
                     github_user=binding.github_user,
                     proved_at=binding.proved_at,
-                    audit=audit_rows([audit]),
+                    **audit_columns([audit]),
                 )
             )
         except asyncpg.UniqueViolationError:

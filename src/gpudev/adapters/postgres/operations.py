@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from gpudev.adapters.postgres.audit import audit_rows
+from gpudev.adapters.postgres.audit import audit_columns
 from gpudev.adapters.postgres.pool import Database
 from gpudev.adapters.postgres.queries import load_queries
 from gpudev.domain.audit import AuditEntry
@@ -43,7 +43,7 @@ class PostgresOperations:
                 reservation_id=reservation.id,
                 kind=kind,
                 now=now,
-                audit=audit_rows(audit),
+                **audit_columns(audit),
                 is_by_admin=is_by_admin,
                 length=terms.length,
                 not_before=terms.not_before,

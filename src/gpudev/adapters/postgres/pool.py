@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Self
 
@@ -106,6 +106,11 @@ class Database:
         async with self.connection() as connection, connection.transaction():
             yield connection
 
+    async def forget_row_types(self, error: asyncpg.DatatypeMismatchError) -> StoreUnavailable:
+        """A migration has changed a table since connections learned the type of its rows: use new ones."""
+        await self._pool.expire_connections()
+        return StoreUnavailable("database_silent", words=str(error))
+
     async def fetch(self, query: str, *values: Any, as_kind: type[Row] = Row) -> list[Row]:
         with translated_errors():
             return await self._pool.fetch(query, *values, record_class=as_kind)
@@ -130,17 +135,33 @@ async def connect(dsn: str) -> asyncpg.Connection:
 
 
 async def _prepare_connection(connection: Connection) -> None:
-    await connection.set_type_codec("jsonb", schema="pg_catalog", encoder=_encode_json, decoder=json.loads)
+    # In binary form, in which alone it can be part of a row that is a parameter.
+    await connection.set_type_codec(
+        "jsonb", schema="pg_catalog", encoder=_encode_json, decoder=_decode_json, format="binary"
+    )
 
 
-def _encode_json(value: object) -> str:
-    return json.dumps(value, default=_encode_fact)
+_JSONB_VERSION = b"\x01"
 
 
-def _encode_fact(value: object) -> object:
+def _decode_json(stored: bytes) -> object:
+    return json.loads(stored[len(_JSONB_VERSION) :].decode())
+
+
+def _encode_part(value: object) -> object:
     if isinstance(value, Fact):
         return value.as_json()
+    if isinstance(value, Mapping):
+        return dict(value)
     raise TypeError(type(value).__name__)
+
+
+_JSON = json.JSONEncoder(default=_encode_part)
+"""Made once: `json.dumps` with a default would make one for each value."""
+
+
+def _encode_json(value: object) -> bytes:
+    return _JSONB_VERSION + _JSON.encode(value).encode()
 
 
 async def _keep_as_is(_connection: Connection) -> None:

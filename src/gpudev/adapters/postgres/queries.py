@@ -58,6 +58,7 @@ class Query:
 
     text: str
     names: tuple[str, ...]
+    known: frozenset[str]
 
 
 class Queries:
@@ -75,9 +76,9 @@ class Queries:
     def bind(self, name: str, /, **values: object) -> tuple[Any, ...]:
         """The text with its values in their order; a value too many or too few is an error of ours."""
         query = self._queries[name]
-        if values.keys() != set(query.names):
-            raise Defect("query_values_wrong", names=sorted(values.keys() ^ set(query.names)))
-        return (query.text, *(values[name] for name in query.names))
+        if values.keys() != query.known:
+            raise Defect("query_values_wrong", names=sorted(values.keys() ^ query.known))
+        return (query.text, *map(values.__getitem__, query.names))
 
 
 @cache
@@ -106,4 +107,4 @@ def _include(text: str) -> str:
 def _number_parameters(text: str) -> Query:
     names: dict[str, str] = {}
     numbered = _PARAMETER.sub(lambda found: names.setdefault(found[1], f"${len(names) + 1}"), text)
-    return Query(numbered, tuple(names))
+    return Query(numbered, tuple(names), frozenset(names))

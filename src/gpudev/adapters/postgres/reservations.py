@@ -10,12 +10,13 @@ from typing import Any
 
 import asyncpg
 
-from gpudev.adapters.postgres.audit import audit_rows
+from gpudev.adapters.postgres.audit import audit_columns
 from gpudev.adapters.postgres.pool import Connection, Database, Row
 from gpudev.adapters.postgres.queries import load_queries
 from gpudev.adapters.postgres.recording import write_memory, write_record
 from gpudev.adapters.postgres.rows import (
     caller_from,
+    columns_of,
     event_from,
     reservation_from,
     reservations_on,
@@ -29,7 +30,7 @@ from gpudev.domain.names import OperationId, ReservationId, UserId, find_id_rang
 from gpudev.domain.operations import Operation, Terms
 from gpudev.domain.plans.turn import Record
 from gpudev.domain.quota import LONG, NO_LIMIT, Quota, Use, asked_of, check_quota
-from gpudev.domain.reservation import Event, Reservation
+from gpudev.domain.reservation import Event, Reservation, Spec
 from gpudev.ports.store import (
     Claim,
     HomeWish,
@@ -43,7 +44,7 @@ from gpudev.ports.store import (
 )
 from gpudev.ports.turns import Kind
 from gpudev.ports.users import ShownKey, User
-from gpudev.texts.vocabulary import OperationKind, Status
+from gpudev.texts.vocabulary import DiskState, OperationKind, Status
 
 _SQL = load_queries("reservations")
 _ID_BYTES = 16
@@ -63,15 +64,25 @@ class PostgresReservations:
         home: HomeWish | None = None,
         quota: Quota = NO_LIMIT,
     ) -> Reservation:
+        submit = _submit(reservation, event, home, audit)
         try:
-            async with self._database.transaction() as connection:
-                if quota != NO_LIMIT:
+            if quota == NO_LIMIT:
+                row = await self._database.fetch_row(*submit)
+            else:
+                async with self._database.transaction() as connection:
                     await _check_quota(connection, reservation, quota)
-                row = await connection.fetchrow(*_submit(reservation, event, home))
-                await connection.execute(*_add_settings(reservation, audit))
+                    row = await connection.fetchrow(*submit)
         except asyncpg.UniqueViolationError as error:
             raise _conflict(reservation, error) from error
-        return _with_home(reservation, row) if row else reservation
+        except asyncpg.DatatypeMismatchError as error:
+            raise await self._database.forget_row_types(error) from error
+        return _with_home(reservation, row) if home and row else reservation
+
+    async def find_submitter(self, key: ShownKey, disk_name: str) -> tuple[User | None, bool]:
+        rows = await self._database.fetch(
+            *_SQL.bind("find_submitter", key_hash=key.key_hash, now=key.at, disk_name=disk_name)
+        )
+        return caller_from(rows), bool(rows and rows[0]["is_disk_taken"])
 
     async def read_use(
         self, user_id: UserId, since: Mapping[str, datetime], now: datetime
@@ -231,42 +242,47 @@ def _use_from(row: Row) -> Use:
     return Use(row["gpus"], row["waiting"], row["reserved_gpu_hours"], row["gpu_hours"], row["long_gpus"])
 
 
-def _submit(reservation: Reservation, event: Event, home: HomeWish | None) -> tuple[Any, ...]:
-    spec = reservation.spec
+def _submit(
+    reservation: Reservation, event: Event, home: HomeWish | None, audit: Sequence[AuditEntry]
+) -> tuple[Any, ...]:
     return _SQL.bind(
         "submit",
-        id=reservation.id,
-        user_id=spec.user_id,
-        name=spec.name,
-        gpu_type=spec.gpu_type,
-        gpu_count=spec.gpu_count,
-        node_count=spec.node_count,
-        node_labels=dict(spec.node_labels),
-        duration=spec.duration,
-        start_at=spec.start_at,
-        warning=list(spec.warnings),
-        created_at=spec.created_at,
-        detail=reservation.state.detail,
+        record=_record_row(reservation),
+        settings={"reservation_id": reservation.id, **columns_of(reservation.settings)},
+        home=_home_row(reservation.spec, home) if home else None,
         event_fact=event.fact,
-        disk_name=home.disk_name if home else None,
-        new_disk_id=home.disk_id if home else None,
-        disk_size_gb=home.size_gb if home else None,
+        **audit_columns(audit),
     )
 
 
-def _add_settings(reservation: Reservation, audit: Sequence[AuditEntry]) -> tuple[Any, ...]:
-    settings = reservation.settings
-    return _SQL.bind(
-        "add_settings",
-        id=reservation.id,
-        image=settings.image,
-        env_vars=dict(settings.env_vars),
-        ssh_public_keys=settings.ssh_public_keys,
-        github_user=settings.github_user,
-        client_version=settings.client_version,
-        time_zone=settings.time_zone,
-        audit=audit_rows(audit),
-    )
+def _record_row(reservation: Reservation) -> dict[str, object]:
+    spec = reservation.spec
+    return {
+        "reservation_id": reservation.id,
+        "user_id": spec.user_id,
+        "name": spec.name,
+        "gpu_type": spec.gpu_type,
+        "gpu_count": spec.gpu_count,
+        "node_count": spec.node_count,
+        "node_labels": spec.node_labels,
+        "duration": spec.duration,
+        "start_at": spec.start_at,
+        "warning": spec.warnings,
+        "created_at": spec.created_at,
+        "status": reservation.state.status,
+        "detail": reservation.state.detail,
+    }
+
+
+def _home_row(spec: Spec, home: HomeWish) -> dict[str, object]:
+    return {
+        "disk_id": home.disk_id,
+        "user_id": spec.user_id,
+        "name": home.disk_name,
+        "size_gb": home.size_gb,
+        "created_at": spec.created_at,
+        "state": DiskState.AVAILABLE,
+    }
 
 
 def _with_home(reservation: Reservation, row: Row) -> Reservation:

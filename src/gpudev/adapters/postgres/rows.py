@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpudev.adapters.postgres.pool import Row
 from gpudev.domain.disk import DiskId
@@ -24,72 +24,130 @@ from gpudev.domain.reservation import (
 from gpudev.domain.server import Member, SshAddress
 from gpudev.ports.store import StoredEvent
 from gpudev.ports.users import User
-from gpudev.texts.fact import Fact, find_fact, parse_fact
+from gpudev.texts.fact import Fact, parse_fact
 from gpudev.texts.vocabulary import EventKind, Outcome, Reason, Status
 
-_STATUSES = {status.value: status for status in Status}
-_REASONS = {reason.value: reason for reason in Reason}
-_OUTCOMES = {outcome.value: outcome for outcome in Outcome}
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
-Reader = Callable[[Row], Any]
+_Part = TypeVar("_Part", bound="DataclassInstance")
 
-
-def _members_from(row: Row) -> tuple[Member, ...]:
-    columns = (row[f"member_{name}"] or () for name in ("nodes", "hosts", "ports", "keys"))
-    return tuple(
-        Member(
-            NodeName(node), SshAddress(host, port) if host else None, tuple(keys.split("\n")) if keys else ()
-        )
-        for node, host, port, keys in zip(*columns, strict=True)
-    )
+_COLUMNS: Mapping[str, str] = {"warnings": "warning", "signals": "idle_words"}
+"""The columns of fields that are called otherwise."""
 
 
-def _list_facts(stored: Sequence[Any] | None) -> tuple[Fact, ...] | None:
-    return None if stored is None else tuple(map(parse_fact, stored))
+def _list_facts(stored: Sequence[Any]) -> tuple[Fact, ...]:
+    return tuple(map(parse_fact, stored))
 
 
-_NOT_AS_STORED: Mapping[str, Reader] = {
-    "disk_id": lambda row: DiskId(str(row["disk_id"])) if row["disk_id"] else None,
-    "ssh_public_keys": lambda row: tuple(row["ssh_public_keys"]),
-    "status": lambda row: _STATUSES[row["status"]],
-    "reason": lambda row: _REASONS.get(row["reason"]),
-    "outcome": lambda row: _OUTCOMES.get(row["outcome"]),
-    "members": _members_from,
-    "port_slot": lambda row: row["port_slot"] or "",
-    "planned_nodes": lambda row: tuple(map(NodeName, row["planned_nodes"])),
-    "likely_start": lambda row: (row["likely_from"], row["likely_to"]) if row["likely_from"] else None,
-    "told_notices": lambda row: _list_facts(row["told_notices"]),
-    "warnings": lambda row: _list_facts(row["warning"]) or (),
-    "signals": lambda row: find_fact(row["idle_words"]),
-    "detail": lambda row: find_fact(row["detail"]),
-    "extension_error": lambda row: find_fact(row["extension_error"]),
-    "progress": lambda row: find_fact(row["progress"]),
-    "idle_warning": lambda row: find_fact(row["idle_warning"]),
-    "drain_warning": lambda row: find_fact(row["drain_warning"]),
+_CONVERTED: Mapping[str, Callable[[Any], Any]] = {
+    "disk_id": lambda value: DiskId(str(value)),
+    "ssh_public_keys": tuple,
+    "status": {status.value: status for status in Status}.__getitem__,
+    "reason": {reason.value: reason for reason in Reason}.__getitem__,
+    "outcome": {outcome.value: outcome for outcome in Outcome}.__getitem__,
+    "told_notices": _list_facts,
+    "warnings": _list_facts,
+    "signals": parse_fact,
+    "detail": parse_fact,
+    "extension_error": parse_fact,
+    "progress": parse_fact,
+    "idle_warning": parse_fact,
+    "drain_warning": parse_fact,
 }
-"""Fields that are not simply the value of the column of their name."""
+"""Fields that are not the value of their column; where that is null, they have their default."""
 
-_PARTS: Mapping[str, type[Any]] = {
-    "spec": Spec,
-    "settings": Settings,
-    "state": State,
-    "location": Location,
-    "forecast": Forecast,
-    "memory": Memory,
-    "activity": Activity,
-}
-_READERS: Mapping[str, Mapping[str, Reader]] = {
-    part: {field.name: _NOT_AS_STORED.get(field.name, itemgetter(field.name)) for field in fields(kind)}
-    for part, kind in _PARTS.items()
-}
+
+def _make_reader(kind: type[_Part]) -> Callable[[Row], _Part]:
+    """What reads a part: each field from the column of its name.
+
+    Every request reads reservations, most of them with little in their later parts. So the columns are taken
+    at once, and a part of which nothing is stored is made once.
+    """
+    known = fields(kind)
+    take = itemgetter(*(_COLUMNS.get(each.name, each.name) for each in known))
+    blank = tuple(None if each.name in _CONVERTED else each.default for each in known)
+    empty = None if MISSING in blank else kind()
+    converted = [
+        (place, _CONVERTED[each.name], each.default)
+        for place, each in enumerate(known)
+        if each.name in _CONVERTED
+    ]
+
+    def read(row: Row) -> _Part:
+        stored = take(row)
+        if stored == blank and empty is not None:
+            return empty
+        values = list(stored)
+        for place, convert, default in converted:
+            value = values[place]
+            values[place] = default if value is None else convert(value)
+        return kind(*values)
+
+    return read
+
+
+_read_spec = _make_reader(Spec)
+_read_settings = _make_reader(Settings)
+_read_state = _make_reader(State)
+_read_memory = _make_reader(Memory)
+_read_activity = _make_reader(Activity)
 
 
 def reservation_from(row: Row) -> Reservation:
-    parts = {
-        part: kind(**{name: read(row) for name, read in _READERS[part].items()})
-        for part, kind in _PARTS.items()
-    }
-    return Reservation(id=ReservationId(str(row["reservation_id"])), version=row["version"], **parts)
+    return Reservation(
+        id=ReservationId(str(row["reservation_id"])),
+        spec=_read_spec(row),
+        settings=_read_settings(row),
+        state=_read_state(row),
+        location=_read_location(row),
+        forecast=_read_forecast(row),
+        memory=_read_memory(row),
+        activity=_read_activity(row),
+        version=row["version"],
+    )
+
+
+def _read_location(row: Row) -> Location:
+    return Location(
+        members=_read_members(row) if row["member_node"] else (),
+        port_slot=row["port_slot"] or "",
+        volume_id=row["volume_id"],
+    )
+
+
+def _read_members(row: Row) -> tuple[Member, ...]:
+    """Most reservations have one; the others of a gang are in an array."""
+    first = _member_from(row["member_node"], row["member_host"], row["member_port"], row["member_keys"])
+    others = row["other_members"]
+    return (first, *(_member_from(**each) for each in others)) if others else (first,)
+
+
+def _member_from(node: str, host: str | None, port: int | None, keys: Sequence[str]) -> Member:
+    address = SshAddress(host, port) if host and port else None
+    return Member(NodeName(node), address, tuple(keys))
+
+
+_take_forecast = itemgetter(
+    *("queue_position", "estimated_start_at", "planned_nodes", "likely_from", "likely_to"),
+    "last_queue_update",
+)
+
+
+def _read_forecast(row: Row) -> Forecast:
+    position, start_at, nodes, likely_from, likely_to, updated_at = _take_forecast(row)
+    return Forecast(
+        queue_position=position,
+        estimated_start_at=start_at,
+        planned_nodes=tuple(map(NodeName, nodes)) if nodes else (),
+        likely_start=(likely_from, likely_to) if likely_from else None,
+        last_queue_update=updated_at,
+    )
+
+
+def columns_of(part: DataclassInstance) -> dict[str, Any]:
+    """The fields of a part that has a table of its own, as columns of a row."""
+    return {each.name: getattr(part, each.name) for each in fields(part)}
 
 
 def reservations_on(rows: Sequence[Row]) -> tuple[Reservation, ...]:

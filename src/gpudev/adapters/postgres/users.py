@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from gpudev.adapters.postgres.audit import audit_rows
+from gpudev.adapters.postgres.audit import audit_columns
 from gpudev.adapters.postgres.pool import Database, Row
 from gpudev.adapters.postgres.queries import load_queries
 from gpudev.domain.audit import AuditEntry
@@ -37,7 +37,7 @@ class PostgresUsers:
         await self._database.execute(*add_key(user_id, key, audit))
 
     async def revoke_keys(self, audit: AuditEntry) -> None:
-        await self._database.execute(*_SQL.bind("revoke_keys", audit=audit_rows([audit])))
+        await self._database.execute(*_SQL.bind("revoke_keys", **audit_columns([audit])))
 
     async def find_by_name(self, username: str) -> User | None:
         row = await self._database.fetch_row(*_SQL.bind("find_by_name", username=username))
@@ -52,7 +52,7 @@ class PostgresUsers:
 
     async def set_active(self, username: str, *, is_active: bool, audit: AuditEntry) -> User:
         row = await self._database.fetch_row(
-            *_SQL.bind("set_active", username=username, is_active=is_active, audit=audit_rows([audit]))
+            *_SQL.bind("set_active", username=username, is_active=is_active, **audit_columns([audit]))
         )
         if row is None:
             raise NotFound("user_not_found", username=username)
@@ -74,7 +74,7 @@ def add_key(user_id: UserId, key: NewKey, audit: Sequence[AuditEntry]) -> tuple[
         prefix=key.prefix,
         expires_at=key.expires_at,
         login_ends_at=key.login_ends_at or key.expires_at,
-        audit=audit_rows(audit),
+        **audit_columns(audit),
     )
 
 

@@ -12,7 +12,7 @@ from gpudev.app.reservations.home_disk import WantedDisk
 from gpudev.app.reservations.lookup import Lookup
 from gpudev.app.reservations.operations import Extension, ExtensionRequest, OperationRequests
 from gpudev.app.reservations.preview import Preview
-from gpudev.app.reservations.submission import ReserveRequest, Submission
+from gpudev.app.reservations.submission import ReserveRequest, Submission, Submitter
 from gpudev.domain.names import OperationId
 from gpudev.domain.preview import Foreseen
 from gpudev.domain.queue import Accuracy
@@ -44,6 +44,7 @@ __all__ = [
     "StatusCount",
     "StoredEvent",
     "StoredOperation",
+    "Submitter",
     "WantedDisk",
 ]
 
@@ -62,11 +63,15 @@ class ReservationUseCases:
     usages: Usages
     key_watch: KeyWatch
 
+    def meet_submitter(self, visitor: Visitor) -> Awaitable[Submitter]:
+        """Who submits, with what the submission has to know of them."""
+        return self.lookup.meet_submitter(visitor)
+
     def submit(
-        self, caller: Caller, request: ReserveRequest, idempotency_key: str = ""
+        self, submitter: Submitter, request: ReserveRequest, idempotency_key: str = ""
     ) -> Awaitable[Reservation]:
         """Write the reservation. The same idempotency key, or the same id, again gives the same one."""
-        return self.submission.submit(caller, request, idempotency_key)
+        return self.submission.submit(submitter, request, idempotency_key)
 
     def preview(
         self, caller: Caller, request: ReserveRequest

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from gpudev.app.identity.authentication import Authentication, Caller, Visitor
+from gpudev.app.reservations.submission import Submitter
 from gpudev.domain.audit import AuditAction
+from gpudev.domain.disk import DEFAULT_DISK
 from gpudev.domain.errors import Conflict, NotAllowed, NotFound
 from gpudev.domain.names import MIN_PREFIX_LENGTH, UserId
 from gpudev.domain.reservation import Reservation
@@ -45,6 +47,11 @@ class Lookup:
         meant = text.lower()
         user, own = await self.reservations.list_matching_for_key(visitor.key, _searchable(meant))
         return await self._choose(self.authentication.check(visitor, user), meant, own)
+
+    async def meet_submitter(self, visitor: Visitor) -> Submitter:
+        """Who submits; what the choice of the home has to know is found out in the same statement."""
+        user, is_taken = await self.reservations.find_submitter(visitor.key, DEFAULT_DISK)
+        return Submitter(self.authentication.check(visitor, user), is_taken)
 
     def is_listed_by_marks(self, query: ListQuery, username: str | None) -> bool:
         """Whether `list_marks` answers it: one's own, unless a replica can answer for what is over."""

@@ -68,6 +68,14 @@ class ReserveRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class Submitter:
+    """Who submits, and whether their default disk was in use when that was found out."""
+
+    caller: Caller
+    is_default_disk_taken: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Submission:
     reservations: Reservations
     catalogue: Catalogue
@@ -91,17 +99,21 @@ class Submission:
             username=user.username,
         )
 
-    async def submit(self, user: Caller, request: ReserveRequest, idempotency_key: str = "") -> Reservation:
+    async def submit(
+        self, submitter: Submitter, request: ReserveRequest, idempotency_key: str = ""
+    ) -> Reservation:
         """Write the reservation. The same idempotency key, or the same id, again gives the same one."""
+        user = submitter.caller
         self.submits.take(user.user_id)
         draft = self._draft(user, request)
         wish = self.disks.read_wish(request.disk)
         remarks = await self.disks.list_warnings(user, request.disk)
+        if wish is not None and wish.is_default and submitter.is_default_disk_taken:
+            wish, remarks = None, (*remarks, DEFAULT_DISK_TAKEN)
         asked = request.settings
         keys = await self.keys.collect(asked.ssh_public_keys, asked.github_user)
         # Dated once nothing is waited for any more, so that nobody is put before those already in line.
-        draft = _with_keys(draft, keys, remarks)
-        draft = replace(draft, spec=replace(draft.spec, created_at=self.clock.now()))
+        draft = _complete(draft, keys, remarks, self.clock.now())
         await self.preview.check_booking(draft, next(_ids(user, request, idempotency_key)))
         clashes = 0
         for reservation_id in _ids(user, request, idempotency_key):
@@ -174,7 +186,7 @@ class Submission:
     async def _write(
         self, named: Reservation, event: Event, entry: AuditEntry, wish: HomeWish | None
     ) -> Reservation:
-        """The default disk is done without where another reservation has it, and the user is told."""
+        """The default disk is done without where another reservation has taken it by now."""
         quota = self.preview.sharing.quotas.find(named.spec.username, named.spec.gpu_type)
         try:
             return await self.reservations.submit(named, event, (entry,), wish, quota)
@@ -211,11 +223,14 @@ def _describe(wish: Wish) -> Fact:
     )
 
 
-def _with_keys(draft: Reservation, keys: AuthorizedKeys, remarks: tuple[Fact, ...]) -> Reservation:
+def _complete(
+    draft: Reservation, keys: AuthorizedKeys, remarks: tuple[Fact, ...], now: datetime
+) -> Reservation:
     of_keys = (keys.warning,) if keys.warning else ()
     warnings = (*draft.spec.warnings, *of_keys, *remarks)
     settings = replace(draft.settings, ssh_public_keys=keys.public_keys, github_user=keys.github_user)
-    return replace(draft, spec=replace(draft.spec, warnings=warnings), settings=settings)
+    spec = replace(draft.spec, warnings=warnings, created_at=now)
+    return replace(draft, spec=spec, settings=settings)
 
 
 def _names(draft: Reservation, request: ReserveRequest) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ SELECT pg_advisory_xact_lock(hashtext('gpu-dev admission'), hashtext(:gpu_type))
 -- The reservations of a type that wait or hold a place.
 -- name: read
 SELECT * FROM reservation_rows
-WHERE gpu_type = :gpu_type AND cleaned_at IS NULL AND (member_nodes IS NOT NULL OR status IN ('pending', 'queued'));
+WHERE gpu_type = :gpu_type AND cleaned_at IS NULL AND (member_node IS NOT NULL OR status IN ('pending', 'queued'));
 
 -- The ready addresses that reservations hold.
 -- name: list_port_slots

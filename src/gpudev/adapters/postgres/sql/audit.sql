@@ -1,6 +1,15 @@
+-- New entries as rows: included in each statement that writes them beside rows of its own.
+-- name: entries
+SELECT a.username, a.action, a.target, a.address, a.outcome, a.detail
+FROM unnest(:audit_usernames::text[], :audit_actions::text[], :audit_targets::text[], :audit_addresses::text[],
+            :audit_outcomes::text[], :audit_details::text[])
+    AS a (username, action, target, address, outcome, detail);
+
 -- Append entries.
 -- name: write
-SELECT write_audit(:entries::jsonb);
+INSERT INTO audit_entries (username, action, target, address, outcome, detail)
+-- include: audit.entries
+;
 
 -- A page of entries, the newest first.
 -- name: list_page

@@ -43,8 +43,9 @@ WITH noted AS (
     SELECT :operation_id, disk_id, :kind, :size_gb, :requested_at FROM noted
 ), audited AS (
     INSERT INTO audit_entries (username, action, target, address, outcome, detail)
-    SELECT a.username, a.action, a.target, a.address, a.outcome, a.detail
-    FROM noted, jsonb_populate_recordset(NULL::audit_entries, :audit) a
+    SELECT entry.* FROM noted, (
+    -- include: audit.entries
+    ) entry
 )
 SELECT pgmq.send('disk_operations', jsonb_build_object('disk_id', disk_id)),
        pg_notify('gpu_dev_messages', 'disk_operations')

@@ -23,4 +23,7 @@ WITH bound AS (
     WHERE user_id = :user_id
     RETURNING user_id
 )
-SELECT write_audit(:audit::jsonb) FROM bound;
+INSERT INTO audit_entries (username, action, target, address, outcome, detail)
+SELECT entry.* FROM bound, (
+-- include: audit.entries
+) entry;

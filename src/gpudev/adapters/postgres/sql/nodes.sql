@@ -12,7 +12,7 @@ ORDER BY 2, 1;
 -- The reservations that hold room on nodes.
 -- name: list_holders
 SELECT * FROM reservation_rows
-WHERE cleaned_at IS NULL AND member_nodes IS NOT NULL
+WHERE cleaned_at IS NULL AND member_node IS NOT NULL
 ORDER BY expires_at NULLS LAST, reservation_id;
 
 -- The nodes that are being drained.

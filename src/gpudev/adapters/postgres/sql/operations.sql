@@ -15,8 +15,9 @@ WITH requested AS (
     FROM noticed WHERE turns.kind = 'reservation' AND turns.key = noticed.reservation_id
 ), audited AS (
     INSERT INTO audit_entries (username, action, target, address, outcome, detail)
-    SELECT a.username, a.action, a.target, a.address, a.outcome, a.detail
-    FROM noticed, jsonb_populate_recordset(NULL::audit_entries, :audit) a
+    SELECT entry.* FROM noticed, (
+    -- include: audit.entries
+    ) entry
 )
 SELECT pgmq.send('gpu_reservations', jsonb_build_object('reservation_id', reservation_id)),
        pg_notify('gpu_dev_messages', 'gpu_reservations')

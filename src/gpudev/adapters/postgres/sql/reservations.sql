@@ -29,13 +29,24 @@ LEFT JOIN (
   AND (r.status IN ('pending', 'queued', 'preparing', 'active') OR r.ended_at > wanted.since)
 GROUP BY wanted.gpu_type;
 
+-- Whoever has the key, and whether a live reservation has their disk of this name.
+-- name: find_submitter
+SELECT caller.user_id AS caller_id, caller.username AS caller_name, caller.is_active AS caller_is_active,
+       caller.identity AS caller_identity,
+       EXISTS (SELECT FROM disks d JOIN reservation_records r USING (disk_id)
+               WHERE d.user_id = caller.user_id AND d.name = :disk_name
+                 AND d.state NOT IN ('soft_deleted', 'purging', 'purged')
+                 AND r.status IN ('pending', 'queued', 'preparing', 'active')) AS is_disk_taken
+FROM callers caller
+WHERE caller.key_hash = :key_hash AND caller.expires_at > :now;
+
 -- The disk is made if there is none of that name; its new version makes every decision stale that was made before it
 -- had been asked for. Admission hears of the request first: it is what moves it, and signals arrive in this order.
 -- name: submit
 WITH home AS (
     INSERT INTO disks (disk_id, user_id, name, size_gb, created_at, state)
-    SELECT :new_disk_id::uuid, :user_id, :disk_name::text, :disk_size_gb::integer, :created_at::timestamptz, 'available'
-    WHERE :disk_name IS NOT NULL
+    SELECT disk_id, user_id, name, size_gb, created_at, state
+    FROM (SELECT (:home::disks).*) wanted WHERE disk_id IS NOT NULL
     ON CONFLICT (user_id, name) WHERE state NOT IN ('soft_deleted', 'purging', 'purged')
     DO UPDATE SET version = disks.version + 1
     RETURNING disk_id, name
@@ -43,11 +54,16 @@ WITH home AS (
     INSERT INTO reservation_records (reservation_id, user_id, name, gpu_type, gpu_count, node_count, node_labels,
                                      duration, start_at, warning, created_at, last_updated, status, detail,
                                      event_count, disk_id, disk_name)
-    SELECT :id::uuid, :user_id::integer, :name, :gpu_type, :gpu_count, :node_count, :node_labels::jsonb,
-           :duration::interval, :start_at::timestamptz, :warning::jsonb, :created_at, :created_at, 'pending', :detail::jsonb, 1,
-           home.disk_id, coalesce(home.name, '')
-    FROM (SELECT) one LEFT JOIN home ON true
-    RETURNING reservation_id, user_id, gpu_type, disk_id, disk_name
+    SELECT r.reservation_id, r.user_id, r.name, r.gpu_type, r.gpu_count, r.node_count, r.node_labels,
+           r.duration, r.start_at, r.warning, r.created_at, r.created_at, r.status, r.detail,
+           1, home.disk_id, coalesce(home.name, '')
+    FROM (SELECT (:record::reservation_records).*) r LEFT JOIN home ON true
+    RETURNING reservation_id, user_id, gpu_type, created_at, disk_id, disk_name
+), set_up AS (
+    INSERT INTO reservation_settings (reservation_id, image, env_vars, ssh_public_keys, github_user, client_version,
+                                      time_zone)
+    SELECT s.reservation_id, s.image, s.env_vars, s.ssh_public_keys, s.github_user, s.client_version, s.time_zone
+    FROM submitted, (SELECT (:settings::reservation_settings).*) s
 ), due AS (
     INSERT INTO turns (kind, key, asked)
     SELECT 'reservation', reservation_id, 1 FROM submitted
@@ -56,11 +72,16 @@ WITH home AS (
     ON CONFLICT (kind, key) DO NOTHING
 ), told AS (
     INSERT INTO reservation_events (reservation_id, number, kind, fact, at, elapsed)
-    SELECT reservation_id, 1, 'submitted', :event_fact::jsonb, :created_at, interval '0' FROM submitted
+    SELECT reservation_id, 1, 'submitted', :event_fact::jsonb, created_at, interval '0' FROM submitted
 ), counted AS (
     INSERT INTO reservation_counts AS known (user_id, gpu_type, slot, counted)
     SELECT user_id, gpu_type, pg_backend_pid() % 16, 1 FROM submitted
     ON CONFLICT (user_id, gpu_type, slot) DO UPDATE SET counted = known.counted + 1
+), audited AS (
+    INSERT INTO audit_entries (username, action, target, address, outcome, detail)
+    SELECT entry.* FROM submitted, (
+    -- include: audit.entries
+    ) entry
 )
 SELECT disk_id, disk_name,
        (SELECT pgmq.send('notifications', jsonb_build_object('reservation_id', reservation_id, 'number', 1))
@@ -69,17 +90,6 @@ SELECT disk_id, disk_name,
        pg_notify('gpu_dev_messages', 'gpu_reservations')
 FROM submitted CROSS JOIN LATERAL
     pgmq.send('gpu_reservations', jsonb_build_object('reservation_id', reservation_id)) AS message_id;
-
--- How its dev server is set up, in the transaction of its submit.
--- name: add_settings
-WITH audited AS (
-    INSERT INTO audit_entries (username, action, target, address, outcome, detail)
-    SELECT a.username, a.action, a.target, a.address, a.outcome, a.detail
-    FROM jsonb_populate_recordset(NULL::audit_entries, :audit) a
-)
-INSERT INTO reservation_settings (reservation_id, image, env_vars, ssh_public_keys, github_user, client_version,
-                                  time_zone)
-VALUES (:id, :image, :env_vars, :ssh_public_keys, :github_user, :client_version, :time_zone);
 
 -- One reservation.
 -- name: get
@@ -102,9 +112,9 @@ LIMIT 50;
 -- name: find_for_key
 SELECT caller.user_id AS caller_id, caller.username AS caller_name, caller.is_active AS caller_is_active,
        caller.identity AS caller_identity,
-       found.*
+       found.*, caller.username
 FROM callers caller
-LEFT JOIN (SELECT * FROM reservation_rows WHERE reservation_id = :id OFFSET 0) found ON found.user_id = caller.user_id
+LEFT JOIN (SELECT * FROM reservation_parts WHERE reservation_id = :id OFFSET 0) found ON found.user_id = caller.user_id
 WHERE caller.key_hash = :key_hash AND caller.expires_at > :now;
 
 -- The same for a name or a part of an id, with all that match.
@@ -241,7 +251,8 @@ WITH claimed AS (
 SELECT r.*, seen.asked, claimed.defects, waiting.*,
        (SELECT coalesce(jsonb_agg(jsonb_build_object('node', d.node_name, 'gpu_type', d.gpu_type,
                                                      'reason', d.reason) ORDER BY d.node_name), '[]')
-        FROM drains d WHERE d.node_name = ANY (r.member_nodes)) AS drains
+        FROM drains d WHERE d.node_name IN (
+            SELECT m.node_name FROM reservation_members m WHERE m.reservation_id = claimed.key)) AS drains
 FROM claimed JOIN turns seen ON seen.kind = :kind AND seen.key = claimed.key
 JOIN reservation_rows r ON r.reservation_id = claimed.key
 CROSS JOIN LATERAL (

@@ -386,17 +386,20 @@ CREATE TABLE reservation_counts (
     PRIMARY KEY (user_id, gpu_type, slot)
 ) WITH (fillfactor = 50);
 
+-- A whole reservation, but for the name of its user: one row, with the first member in columns, since most have no other.
+CREATE VIEW reservation_parts AS
+SELECT r.*, s.image, s.env_vars, s.ssh_public_keys, s.github_user, s.client_version, s.time_zone,
+       m.node_name AS member_node, m.host AS member_host, m.port AS member_port, m.host_keys AS member_keys,
+       CASE WHEN r.node_count > 1 THEN (
+           SELECT jsonb_agg(jsonb_build_object('node', o.node_name, 'host', o.host, 'port', o.port,
+                                               'keys', o.host_keys) ORDER BY o.rank)
+           FROM reservation_members o WHERE o.reservation_id = r.reservation_id AND o.rank > 0) END AS other_members
+FROM reservation_records r JOIN reservation_settings s USING (reservation_id)
+LEFT JOIN reservation_members m ON m.reservation_id = r.reservation_id AND m.rank = 0;
+
 -- A whole reservation, as the service reads it.
 CREATE VIEW reservation_rows AS
-SELECT r.*, u.username, s.image, s.env_vars, s.ssh_public_keys, s.github_user, s.client_version,
-       m.member_nodes, m.member_hosts, m.member_ports, m.member_keys, s.time_zone
-FROM reservation_records r JOIN api_users u USING (user_id)
-JOIN reservation_settings s USING (reservation_id)
-CROSS JOIN LATERAL (
-    SELECT array_agg(node_name ORDER BY rank) AS member_nodes, array_agg(host ORDER BY rank) AS member_hosts,
-           array_agg(port ORDER BY rank) AS member_ports,
-           array_agg(array_to_string(host_keys, E'\n') ORDER BY rank) AS member_keys
-    FROM reservation_members WHERE reservation_id = r.reservation_id) m;
+SELECT p.*, u.username FROM reservation_parts p JOIN api_users u USING (user_id);
 
 -- For operators: the columns have the names that the API uses.
 CREATE VIEW reservations AS
@@ -656,14 +659,6 @@ CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON audit_seals
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_audit_change();
 CREATE TRIGGER append_only BEFORE UPDATE OR DELETE OR TRUNCATE ON audit_digests
     FOR EACH STATEMENT EXECUTE FUNCTION refuse_audit_change();
-
--- For use within the statement of an action, so that neither is written without the other. Null writes nothing. Not
--- beside a function that returns a set: it would be called once more than there are rows.
-CREATE FUNCTION write_audit(entries jsonb) RETURNS void LANGUAGE sql STRICT AS $$
-    INSERT INTO audit_entries (username, action, target, address, outcome, detail)
-    SELECT username, action, target, address, outcome, detail
-    FROM jsonb_populate_recordset(NULL::audit_entries, entries)
-$$;
 
 -- Migrations -----------------------------------------------------------------------------------------------------
 

@@ -16,14 +16,22 @@ WITH added AS (
     VALUES (:user_id, :key_hash, :prefix, :expires_at, :login_ends_at)
     RETURNING key_id
 )
-SELECT write_audit(:audit::jsonb) FROM added;
+INSERT INTO audit_entries (username, action, target, address, outcome, detail)
+SELECT entry.* FROM added, (
+-- include: audit.entries
+) entry;
 
 -- Revoke the keys of everybody.
 -- name: revoke_keys
 WITH revoked AS (
     UPDATE api_keys SET is_active = false WHERE is_active RETURNING key_id
+), audited AS (
+    INSERT INTO audit_entries (username, action, target, address, outcome, detail)
+    SELECT entry.* FROM (
+    -- include: audit.entries
+    ) entry WHERE EXISTS (SELECT FROM revoked)
 )
-SELECT write_audit(:audit::jsonb), pg_notify('gpu_dev_keys', '') WHERE EXISTS (SELECT FROM revoked);
+SELECT pg_notify('gpu_dev_keys', '') WHERE EXISTS (SELECT FROM revoked);
 
 -- Use up a proof of identity: it is valid once.
 -- name: use_proof
@@ -54,6 +62,10 @@ WITH changed AS (
     UPDATE api_keys SET is_active = false
     FROM changed
     WHERE api_keys.user_id = changed.user_id AND api_keys.is_active AND NOT changed.is_active
+), audited AS (
+    INSERT INTO audit_entries (username, action, target, address, outcome, detail)
+    SELECT entry.* FROM changed, (
+    -- include: audit.entries
+    ) entry
 )
-SELECT user_id, username, is_active, write_audit(:audit::jsonb), pg_notify('gpu_dev_keys', user_id::text)
-FROM changed;
+SELECT user_id, username, is_active, pg_notify('gpu_dev_keys', user_id::text) FROM changed;

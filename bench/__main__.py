@@ -38,7 +38,7 @@ BENCHMARKS: dict[str, Callable[[bool], Section]] = {
     "scheduler": scheduler.measure,
     "simulation": simulation.measure,
 }
-WITHOUT_A_CLUSTER = ("api", "claim", "cli", "disks", "proxy", "scheduler", "simulation")
+WITHOUT_A_CLUSTER = ("api", "claim", "cli", "disks", "kubernetes-http", "proxy", "scheduler", "simulation")
 """Those that run if none is named."""
 
 

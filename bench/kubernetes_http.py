@@ -1,4 +1,4 @@
-"""The HTTP stack under the Kubernetes client, beside single libraries in its place.
+"""What our connection to the Kubernetes API costs beside its HTTP library alone.
 
 One small server answers them all over TLS, in a process of its own. What is compared is the CPU of the
 client, in turns, since times depend on what else the machine does.
@@ -11,7 +11,7 @@ import ssl
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
@@ -20,20 +20,23 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 import aiohttp
-import httpx2
 import orjson
 import uvloop
 
 from bench.figures import percentile
 from bench.kubernetes_http_server import make_pod
 from bench.page import Section
-from gpudev.adapters.kubernetes.direct_transport import DirectTransport
+from gpudev.adapters.kubernetes.api_objects import Json
+from gpudev.adapters.kubernetes.connection import open_connection
+from gpudev.adapters.kubernetes.kubeconfig import Kubeconfig
 from tests.support.kubernetes.certificates import write_certificates
 
-TITLE = "The HTTP stack of the Kubernetes client"
+TITLE = "Calls to the Kubernetes API"
 COMMAND = "python -m bench kubernetes-http"
 _PODS = "/api/v1/namespaces/gpu-dev/pods"
-_HEADERS = {"Content-Type": "application/json", "Authorization": "Bearer " + "t" * 900}
+_TRUST = {"certificate-authority": "ca.crt"}
+_TOKEN = "t" * 900
+_HEADERS = {"Content-Type": "application/json", "Authorization": f"Bearer {_TOKEN}"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +53,8 @@ QUICK = Effort(rounds=2, calls=100, events=800)
 class Stack:
     """One way to speak HTTP: whole answers, and the chunks of a stream."""
 
-    call: Callable[[str, str, bytes | None], Awaitable[bytes]]
-    stream: Callable[[str], AsyncIterator[bytes]]
+    call: Callable[[str, str, Json | None], Awaitable[Json]]
+    stream: Callable[[str, Mapping[str, str]], AsyncIterator[bytes]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +76,8 @@ def measure(quick: bool = False) -> Section:  # noqa: FBT001, FBT002 - one switc
     with TemporaryDirectory() as name:
         folder = Path(name)
         write_certificates(folder, (IPv4Address("127.0.0.1"),))
-        context = ssl.create_default_context(cafile=folder / "ca.crt")
         with _running_server(folder) as port:
-            found = uvloop.run(_measure_all(f"https://127.0.0.1:{port}", context, effort))
+            found = uvloop.run(_measure_all(f"https://127.0.0.1:{port}", folder, effort))
     return Section(TITLE, COMMAND, report(found, effort))
 
 
@@ -91,68 +93,57 @@ def _running_server(folder: Path) -> Iterator[int]:
 
 
 @asynccontextmanager
-async def _present(url: str, context: ssl.SSLContext) -> AsyncIterator[Stack]:
-    async with (
-        httpx2.AsyncClient(base_url=url, transport=DirectTransport(context)) as http,
-        httpx2.AsyncClient(base_url=url, verify=context) as streams,
-    ):
-        yield _on_httpx(http, streams)
+async def _ours(url: str, folder: Path) -> AsyncIterator[Stack]:
+    user = {"token": _TOKEN}
+    async with open_connection(Kubeconfig({"server": url, **_TRUST}, user, folder)) as connection:
+
+        async def call(method: str, path: str, body: Json | None) -> Json:
+            return (await connection.call(method, path, content=body)).json
+
+        async def stream(path: str, parameters: Mapping[str, str]) -> AsyncIterator[bytes]:
+            async with connection.stream(path, parameters, 100.0) as answer:
+                async for chunk in answer.chunks():
+                    yield chunk
+
+        yield Stack(call, stream)
 
 
 @asynccontextmanager
-async def _httpx_alone(url: str, context: ssl.SSLContext) -> AsyncIterator[Stack]:
-    limits = httpx2.Limits(max_connections=100, max_keepalive_connections=50)
-    async with httpx2.AsyncClient(base_url=url, verify=context, limits=limits) as http:
-        yield _on_httpx(http, http)
+async def _aiohttp_alone(url: str, folder: Path) -> AsyncIterator[Stack]:
+    context = ssl.create_default_context(cafile=folder / _TRUST["certificate-authority"])
+    connector = aiohttp.TCPConnector(ssl=context, limit=0)
+    async with aiohttp.ClientSession(url, connector=connector, headers=_HEADERS) as http:
 
+        async def call(method: str, path: str, body: Json | None) -> Json:
+            content = orjson.dumps(body) if body is not None else None
+            async with http.request(method, path, data=content) as answer:
+                value: Json = orjson.loads(await answer.read())
+                return value
 
-def _on_httpx(http: httpx2.AsyncClient, streams: httpx2.AsyncClient) -> Stack:
-    async def call(method: str, path: str, body: bytes | None) -> bytes:
-        answer = await http.request(method, path, content=body, headers=_HEADERS)
-        return answer.content
-
-    async def stream(path: str) -> AsyncIterator[bytes]:
-        async with streams.stream("GET", path, headers=_HEADERS) as answer:
-            async for chunk in answer.aiter_bytes():
-                yield chunk
-
-    return Stack(call, stream)
-
-
-@asynccontextmanager
-async def _aiohttp_alone(url: str, context: ssl.SSLContext) -> AsyncIterator[Stack]:
-    connector = aiohttp.TCPConnector(ssl=context, limit=100)
-    async with aiohttp.ClientSession(url, connector=connector) as http:
-
-        async def call(method: str, path: str, body: bytes | None) -> bytes:
-            async with http.request(method, path, data=body, headers=_HEADERS) as answer:
-                return await answer.read()
-
-        async def stream(path: str) -> AsyncIterator[bytes]:
-            async with http.get(path, headers=_HEADERS) as answer:
+        async def stream(path: str, parameters: Mapping[str, str]) -> AsyncIterator[bytes]:
+            async with http.get(path, params=parameters) as answer:
                 async for chunk in answer.content.iter_any():
                     yield chunk
 
         yield Stack(call, stream)
 
 
-STACKS: dict[str, Callable[[str, ssl.SSLContext], AbstractAsyncContextManager[Stack]]] = {
-    "httpx2, h11 and our transport": _present,
-    "httpx2 alone": _httpx_alone,
-    "aiohttp alone": _aiohttp_alone,
+OURS, BARE = "our connection", "aiohttp alone"
+STACKS: dict[str, Callable[[str, Path], AbstractAsyncContextManager[Stack]]] = {
+    OURS: _ours,
+    BARE: _aiohttp_alone,
 }
-PRESENT = next(iter(STACKS))
 ONE, MANY, WATCH = "one call at a time", "50 calls at once", "a watch"
 
 
-async def _measure_all(url: str, context: ssl.SSLContext, effort: Effort) -> Findings:
+async def _measure_all(url: str, folder: Path, effort: Effort) -> Findings:
     found = Findings()
     names = list(STACKS)
     for number in range(effort.rounds + 1):
         for workload in (ONE, MANY, WATCH):
             turn = number % len(names)
             for name in (*names[turn:], *names[:turn]):
-                async with STACKS[name](url, context) as stack:
+                async with STACKS[name](url, folder) as stack:
                     sample = await _measure(stack, workload, effort)
                 if number:  # The first round is to warm up.
                     found.samples.setdefault((workload, name), []).append(sample)
@@ -187,13 +178,13 @@ async def _call(stack: Stack, number: int) -> None:
     answer = (
         await stack.call("POST", _PODS, POD) if number % 2 else await stack.call("GET", f"{_PODS}/p", None)
     )
-    assert orjson.loads(answer)["kind"] == "Pod"
+    assert answer["kind"] == "Pod"
 
 
 async def _measure_watch(stack: Stack, events: int) -> Sample:
     began, worked = time.perf_counter(), time.process_time()
     heard, rest = 0, b""
-    async for chunk in stack.stream(f"{_PODS}?watch=true&events={events}"):
+    async for chunk in stack.stream(_PODS, {"watch": "true", "events": str(events)}):
         *lines, rest = (rest + chunk).split(b"\n")
         heard += sum(orjson.loads(line)["type"] == "MODIFIED" for line in lines)
     assert heard == events
@@ -201,7 +192,7 @@ async def _measure_watch(stack: Stack, events: int) -> Sample:
     return Sample(cpu / events, wall / events, events / wall)
 
 
-POD = make_pod()[:4096].rpartition(b"x")[0] + b'"}}'
+POD: Json = orjson.loads(make_pod())
 
 
 def report(found: Findings, effort: Effort) -> str:
@@ -210,15 +201,15 @@ def report(found: Findings, effort: Effort) -> str:
         f"events, in {effort.rounds} rounds in turns, on uvloop. CPU is the client's. The ratio",
         "is the median of the rounds.",
         "",
-        "| workload | stack | CPU each | p50 | a second | CPU to the present |",
+        "| workload | stack | CPU each | p50 | a second | CPU to aiohttp alone |",
         "|---|---|---:|---:|---:|---:|",
     ]
     return "\n".join([*lines, *(_row(found, workload, name) for workload, name in found.samples)])
 
 
 def _row(found: Findings, workload: str, name: str) -> str:
-    samples, present = found.samples[workload, name], found.samples[workload, PRESENT]
-    ratio = median(one.cpu / other.cpu for one, other in zip(samples, present, strict=True))
+    samples, bare = found.samples[workload, name], found.samples[workload, BARE]
+    ratio = median(one.cpu / other.cpu for one, other in zip(samples, bare, strict=True))
     cpu, p50 = median(one.cpu for one in samples), median(one.p50 for one in samples)
     rate = median(one.rate for one in samples)
     return f"| {workload} | {name} | {cpu * 1e6:.0f} µs | {p50 * 1e6:.0f} µs | {rate:.0f} | {ratio:.2f} |"

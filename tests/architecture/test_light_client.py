@@ -12,11 +12,11 @@ import gpudev
 from tests.architecture.source_tree import MODULES
 
 SERVER_LIBRARIES = {
+    "aiohttp",
     "asyncpg",
     "asyncssh",
     "boto3",
     "fastapi",
-    "lightkube",
     "pgmq",
     "prometheus_client",
     "pydantic",

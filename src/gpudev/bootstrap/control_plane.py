@@ -183,7 +183,7 @@ def _complete(
     settings = replace(settings, database=database, cluster=cluster)
     if uses_kubernetes(settings):
         # Late, as in `clusters`. What is wrong with it is told before anything is started.
-        from gpudev.adapters.kubernetes.client import read_kubeconfig  # noqa: PLC0415 - see above
+        from gpudev.adapters.kubernetes.kubeconfig import read_kubeconfig  # noqa: PLC0415 - see above
 
         read_kubeconfig(settings.kubernetes.kubeconfig)
         return replace(settings, local=settings.local.model_copy(update={"state_dir": state.path}))

@@ -60,11 +60,12 @@ def _server(
     addresses: tuple[IPv4Address, ...],
 ) -> x509.Certificate:
     names = [x509.DNSName("kubernetes.default.svc"), *(x509.IPAddress(address) for address in addresses)]
+    uses = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
     signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
     return (
         _unsigned(_name("kube-apiserver"), authority.subject, key)
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.ExtendedKeyUsage(uses), critical=False)
         .add_extension(signer, critical=False)
         .sign(authority_key, hashes.SHA256())
     )

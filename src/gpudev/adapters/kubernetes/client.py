@@ -1,8 +1,7 @@
 """The Kubernetes API: objects in and out as JSON, with the errors of our own tree.
 
-lightkube knows how to find and prove oneself to a cluster; what it sends has no preconditions and no
-bookmarks, so the requests are made here. A call that fails for a reason of the cluster's is tried again a few
-times and then raises `ClusterUnavailable`: an unanswered call says nothing about what is there.
+A call that fails for a reason of the cluster's is tried again a few times and then raises
+`ClusterUnavailable`: an unanswered call says nothing about what is there.
 """
 
 from __future__ import annotations
@@ -11,25 +10,18 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
-from urllib.request import getproxies
 
-import httpx2
 import orjson
-from lightkube.config.client_adapter import user_auth, verify_cluster
-from lightkube.config.kubeconfig import KubeConfig, SingleConfig
-from lightkube.core.exceptions import ConfigError
 
 from gpudev.adapters.kubernetes.api_objects import FIELD_MANAGER, Json, Kind
-from gpudev.adapters.kubernetes.direct_transport import DirectTransport
+from gpudev.adapters.kubernetes.connection import Answer, Connection, Stream, Unanswered, open_connection
 from gpudev.adapters.kubernetes.exec_channel import ExecResult, ExecTarget, run_program
-from gpudev.domain.errors import ClusterUnavailable, Defect, Invalid
+from gpudev.adapters.kubernetes.kubeconfig import read_kubeconfig
+from gpudev.domain.errors import ClusterUnavailable, Defect
 from gpudev.texts.fact import Fact, fact
 
 _TRIES = 4
 _FIRST_PAUSE = 0.1
-_TIMEOUT = httpx2.Timeout(10.0)
-_LIMITS = httpx2.Limits(max_connections=100, max_keepalive_connections=50)
 _WATCH_SECONDS = 300
 _SILENCE_SECONDS = 100.0
 """A watch says something at least every minute, if only a bookmark; one that does not is begun anew."""
@@ -62,10 +54,8 @@ class Expired(Exception):
 
 
 class KubernetesClient:
-    def __init__(self, http: httpx2.AsyncClient, streams: httpx2.AsyncClient | None = None) -> None:
-        """Watches, logs and programs go through `streams`; by default everything goes the same way."""
-        self._http = http
-        self._streams = streams or http
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
 
     async def find(self, kind: Kind, name: str) -> Json | None:
         """A fresh read; None only if the API itself says that there is none."""
@@ -75,7 +65,7 @@ class KubernetesClient:
     async def create(self, kind: Kind, manifest: Json) -> Json:
         """`AlreadyExists` if the name is taken, perhaps by a try of ours whose answer was lost."""
         answer = await self._send("POST", kind.path, {"fieldManager": FIELD_MANAGER}, manifest)
-        if answer.status_code == _CONFLICT and _status_of(answer).get("reason") == "AlreadyExists":
+        if answer.status == _CONFLICT and _status_of(answer).get("reason") == "AlreadyExists":
             raise AlreadyExists(manifest["metadata"]["name"])
         return _read(answer)
 
@@ -98,7 +88,7 @@ class KubernetesClient:
         if at_once:
             body["gracePeriodSeconds"] = 0
         answer = await self._send("DELETE", f"{kind.path}/{name}", content=body)
-        is_another = answer.status_code == _CONFLICT and _status_of(answer).get("reason") == "Conflict"
+        is_another = answer.status == _CONFLICT and _status_of(answer).get("reason") == "Conflict"
         return None if is_another or _is_not_found(answer, kind, name) else _read(answer)
 
     async def list_all(self, kind: Kind) -> tuple[list[Json], str]:
@@ -120,9 +110,8 @@ class KubernetesClient:
             "allowWatchBookmarks": "true",
             "timeoutSeconds": str(_WATCH_SECONDS),
         }
-        timeout = httpx2.Timeout(10.0, read=_SILENCE_SECONDS)
-        async with self._stream(kind.path, parameters, timeout) as answer:
-            async for line in _lines_of(answer):
+        async with self._stream(kind.path, parameters, _SILENCE_SECONDS) as stream:
+            async for line in _lines_of(stream):
                 event = _read_event(line)
                 if event["type"] == "ERROR":
                     raise _watch_error(event["object"])
@@ -130,36 +119,37 @@ class KubernetesClient:
 
     async def read_log(self, kind: Kind, name: str, parameters: Mapping[str, str]) -> AsyncIterator[bytes]:
         """`Refused` as long as the container has not started."""
-        timeout = httpx2.Timeout(10.0, read=None)
-        async with self._stream(f"{kind.path}/{name}/log", parameters, timeout) as answer:
-            async for chunk in answer.aiter_bytes():
+        async with self._stream(f"{kind.path}/{name}/log", parameters, None) as stream:
+            async for chunk in stream.chunks():
                 yield chunk
 
     async def run(
         self, kind: Kind, name: str, container: str, command: Sequence[str], stdin: bytes
     ) -> ExecResult:
         """Run a program in a container of a pod; it is not tried again, since it may have run."""
-        return await run_program(self._streams, ExecTarget(f"{kind.path}/{name}", container), command, stdin)
+        return await run_program(
+            self._connection, ExecTarget(f"{kind.path}/{name}", container), command, stdin
+        )
 
     @asynccontextmanager
     async def _stream(
-        self, path: str, parameters: Mapping[str, str], limits: httpx2.Timeout
-    ) -> AsyncIterator[httpx2.Response]:
+        self, path: str, parameters: Mapping[str, str], seconds: float | None
+    ) -> AsyncIterator[Stream]:
         try:
-            async with self._streams.stream("GET", path, params=parameters, timeout=limits) as answer:
-                if answer.status_code in {_GONE, _TOO_LARGE}:
+            async with self._connection.stream(path, parameters, seconds) as stream:
+                if stream.status in {_GONE, _TOO_LARGE}:
                     raise Expired
-                if answer.is_error:
-                    await answer.aread()
-                    if answer.status_code == _BAD_REQUEST:
+                if stream.status >= _BAD_REQUEST:
+                    answer = await stream.read_all()
+                    if answer.status == _BAD_REQUEST:
                         raise Refused(_reason_of(answer))
                     _check(answer)
-                yield answer
-        except httpx2.ReadTimeout as error:
-            # Not even a bookmark: whoever answered may not know of the version that we have heard of.
-            raise Expired from error
-        except httpx2.TransportError as error:
-            raise _unavailable(_failure_of(error)) from error
+                yield stream
+        except Unanswered as error:
+            if error.is_timeout:
+                # Not even a bookmark: whoever answered may not know of the version that we have heard of.
+                raise Expired from error
+            raise _unavailable(error.why) from error
 
     async def _send(
         self,
@@ -168,24 +158,18 @@ class KubernetesClient:
         parameters: Mapping[str, str] | None = None,
         content: Json | None = None,
         content_type: str = "application/json",
-    ) -> httpx2.Response:
+    ) -> Answer:
         """The answer, also one that refuses; only a cluster that does not answer is an error here."""
         why: str | Fact = ""
         for tries in range(_TRIES):
             if tries:
                 await asyncio.sleep(_pause_after(tries))
             try:
-                answer = await self._http.request(
-                    method,
-                    path,
-                    params=parameters,
-                    content=orjson.dumps(content) if content is not None else None,
-                    headers={"Content-Type": content_type},
-                )
-            except httpx2.TransportError as error:
-                why = _failure_of(error)
+                answer = await self._connection.call(method, path, parameters, content, content_type)
+            except Unanswered as error:
+                why = error.why
                 continue
-            if answer.status_code not in _UNAVAILABLE:
+            if answer.status not in _UNAVAILABLE:
                 return answer
             why = _reason_of(answer)
         raise _unavailable(why)
@@ -193,38 +177,13 @@ class KubernetesClient:
 
 @asynccontextmanager
 async def connect(kubeconfig: str) -> AsyncIterator[KubernetesClient]:
-    config = read_kubeconfig(kubeconfig)
-    if config.user is None:
-        raise Invalid("kubeconfig_without_user", code="bad_kubeconfig")
-    context = verify_cluster(config.cluster, config.user, config.abs_file)
-    make = partial(
-        httpx2.AsyncClient,
-        base_url=config.cluster.server,
-        verify=context,
-        auth=user_auth(config.user),
-        timeout=_TIMEOUT,
-        limits=_LIMITS,
-    )
-    # Where the environment names proxies, httpx2 knows which is for whom.
-    direct = None if getproxies() else DirectTransport(context)
-    async with make(transport=direct) as http, make() as streams:
-        yield KubernetesClient(http, streams)
+    async with open_connection(read_kubeconfig(kubeconfig)) as connection:
+        yield KubernetesClient(connection)
 
 
-def read_kubeconfig(path: str) -> SingleConfig:
-    """The current context of a file; without one of the service account, `$KUBECONFIG` or the user."""
-    try:
-        config = (KubeConfig.from_file(path) if path else KubeConfig.from_env()).get()
-    except (ConfigError, KeyError, OSError) as error:
-        raise Invalid("kubeconfig_unusable", code="bad_kubeconfig", words=str(error)) from error
-    if config is None:
-        raise Invalid("kubeconfig_without_context", code="bad_kubeconfig")
-    return config
-
-
-def _read(answer: httpx2.Response) -> Json:
+def _read(answer: Answer) -> Json:
     _check(answer)
-    value = _json_of(answer)
+    value = answer.json
     if "metadata" not in value:
         raise _unavailable(fact("answer_not_object"))
     return value
@@ -236,12 +195,12 @@ def _items_of(listing: Json) -> list[Json]:
     return listing["items"] or []
 
 
-def _is_not_found(answer: httpx2.Response, kind: Kind, name: str) -> bool:
+def _is_not_found(answer: Answer, kind: Kind, name: str) -> bool:
     """Whether the API itself says that there is no object of that name.
 
     Any other 404 is from something in between, or about something else, and says nothing about the object.
     """
-    if answer.status_code != _NOT_FOUND:
+    if answer.status != _NOT_FOUND:
         return False
     status = _status_of(answer)
     about = status.get("details") or {}
@@ -251,22 +210,14 @@ def _is_not_found(answer: httpx2.Response, kind: Kind, name: str) -> bool:
     )
 
 
-def _status_of(answer: httpx2.Response) -> Json:
+def _status_of(answer: Answer) -> Json:
     """The API's own word on what it refuses; empty if somebody else has answered."""
-    value = _json_of(answer)
+    value = answer.json
     return value if value.get("kind") == "Status" else {}
 
 
-def _json_of(answer: httpx2.Response) -> Json:
-    try:
-        value = orjson.loads(answer.content)
-    except orjson.JSONDecodeError:
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-def _check(answer: httpx2.Response) -> None:
-    status = answer.status_code
+def _check(answer: Answer) -> None:
+    status = answer.status
     if answer.is_error and (status in _UNAVAILABLE | {_NOT_FOUND, _CONFLICT} or not _status_of(answer)):
         raise _unavailable(_reason_of(answer))
     if status in _NOT_ALLOWED and _NO_ACCOUNT_YET in _message_of(answer):
@@ -277,10 +228,10 @@ def _check(answer: httpx2.Response) -> None:
         raise Defect("cluster_refused", status=status, why=_reason_of(answer))
 
 
-async def _lines_of(answer: httpx2.Response) -> AsyncIterator[bytes]:
+async def _lines_of(stream: Stream) -> AsyncIterator[bytes]:
     """As bytes, which is what JSON is read from: to make text of the megabytes of a busy watch takes time."""
     rest = b""
-    async for chunk in answer.aiter_bytes():
+    async for chunk in stream.chunks():
         *lines, rest = (rest + chunk).split(b"\n")
         for line in lines:
             yield line
@@ -304,21 +255,13 @@ def _watch_error(status: Json) -> Exception:
     return _unavailable(message)
 
 
-def _message_of(answer: httpx2.Response) -> str:
+def _message_of(answer: Answer) -> str:
     """In the API's own words; empty if it has none."""
     return str(_status_of(answer).get("message") or "").rstrip(".")
 
 
-def _reason_of(answer: httpx2.Response) -> str | Fact:
-    return _message_of(answer) or fact("answered_with_status", status=answer.status_code)
-
-
-def _failure_of(error: httpx2.TransportError) -> str | Fact:
-    if isinstance(error, httpx2.ConnectTimeout):
-        return fact("connect_timeout")
-    if isinstance(error, httpx2.ReadTimeout):
-        return fact("answer_timeout")
-    return str(error) or type(error).__name__
+def _reason_of(answer: Answer) -> str | Fact:
+    return _message_of(answer) or fact("answered_with_status", status=answer.status)
 
 
 def _unavailable(why: str | Fact) -> ClusterUnavailable:

@@ -11,15 +11,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import httpx2
 import orjson
-from httpx2.websockets import AsyncWebSocketSession, HTTPXWSException, WebSocketUpgradeError
+from aiohttp import ClientWebSocketResponse, WSMsgType
 
 from gpudev.adapters.kubernetes.api_objects import Json
+from gpudev.adapters.kubernetes.connection import Connection, Unanswered
 from gpudev.domain.errors import ClusterUnavailable
 from gpudev.texts.fact import Fact, fact
 
-_PROTOCOLS = ["v5.channel.k8s.io", "v4.channel.k8s.io"]
+_PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 _STDIN, _STDOUT, _STDERR, _STATUS = range(4)
 _SECONDS = 15.0
 _LONGEST_OUTPUT = 64 * 1024
@@ -44,56 +44,39 @@ class ExecTarget:
 
 
 async def run_program(
-    http: httpx2.AsyncClient, place: ExecTarget, command: Sequence[str], stdin: bytes
+    connection: Connection, target: ExecTarget, command: Sequence[str], stdin: bytes
 ) -> ExecResult:
     """`ClusterUnavailable` if it did not run to its end, for whatever reason."""
-    parameters: list[tuple[str, str | int | float | bool | None]] = [
-        ("container", place.container),
+    parameters = [
+        ("container", target.container),
         *((stream, "true") for stream in ("stdin", "stdout", "stderr")),
         *(("command", word) for word in command),
     ]
-    opening = http.websocket(f"{place.path}/exec", subprotocols=_PROTOCOLS, params=parameters)
     try:
-        async with asyncio.timeout(_SECONDS), opening as session:
-            # What is raised while the session is open comes out of it in a group.
-            ended = await _converse(session, stdin)
-    except WebSocketUpgradeError as error:
-        raise _not_run(fact("answered_with_status", status=error.response.status_code)) from error
+        async with (
+            asyncio.timeout(_SECONDS),
+            connection.websocket(f"{target.path}/exec", parameters, _PROTOCOLS) as session,
+        ):
+            await session.send_bytes(bytes([_STDIN]) + stdin)
+            return await _hear_out(session)
+    except Unanswered as error:
+        raise _not_run(error.why) from error
     except TimeoutError as error:
         raise _not_run(fact("program_timeout", seconds=_SECONDS)) from error
-    except httpx2.TransportError as error:
-        raise _not_run(_words_of(error)) from error
-    return ExecResult(read_exit_code(ended.status), ended.out, ended.err)
 
 
-@dataclass(frozen=True, slots=True)
-class _Ended:
-    status: Json
-    out: str = ""
-    err: str = ""
-
-
-async def _converse(session: AsyncWebSocketSession, stdin: bytes) -> _Ended:
-    try:
-        await session.send_bytes(bytes([_STDIN]) + stdin)
-        return await _hear_out(session)
-    except (HTTPXWSException, httpx2.TransportError) as error:
-        return _Ended({"status": "Failure", "message": _words_of(error)})
-
-
-async def _hear_out(session: AsyncWebSocketSession) -> _Ended:
+async def _hear_out(session: ClientWebSocketResponse) -> ExecResult:
     said = {_STDOUT: b"", _STDERR: b""}
-    while True:
-        message = await session.receive_bytes()
-        if not message:
+    async for message in session:
+        if message.type is not WSMsgType.BINARY or not message.data:
             continue
-        channel, content = message[0], message[1:]
+        channel, content = message.data[0], message.data[1:]
         if channel == _STATUS:
-            return _Ended(
-                orjson.loads(content), *(said[one].decode(errors="replace") for one in (_STDOUT, _STDERR))
-            )
+            out, err = (said[one].decode(errors="replace") for one in (_STDOUT, _STDERR))
+            return ExecResult(read_exit_code(orjson.loads(content)), out, err)
         if channel in said:
             said[channel] = (said[channel] + content)[:_LONGEST_OUTPUT]
+    raise _not_run(str(session.exception() or "") or fact("answered_with_status", status=session.close_code))
 
 
 def read_exit_code(status: Json) -> int:
@@ -105,10 +88,6 @@ def read_exit_code(status: Json) -> int:
     if not codes or not re.fullmatch(r"[0-9]{1,9}", str(codes[0])):
         raise _not_run(str(status.get("message", "")).rstrip("."))
     return int(codes[0])
-
-
-def _words_of(error: Exception) -> str:
-    return str(error) or type(error).__name__
 
 
 def _not_run(why: str | Fact) -> ClusterUnavailable:

@@ -138,7 +138,7 @@ class TestTheRulesThemselves:
     @pytest.mark.parametrize(
         "name, target",
         [
-            ("domain/x.py", "gpudev.ports.store"),
+            ("domain/x.py", "gpudev.ports.reservations"),
             ("domain/x.py", "asyncpg"),
             ("ports/x.py", "gpudev.app.reservations.submission"),
             ("app/x.py", "gpudev.adapters.postgres.pool"),
@@ -151,8 +151,8 @@ class TestTheRulesThemselves:
             ("wire/x.py", "gpudev.texts.sentences"),
             ("api/x.py", "gpudev.adapters.local.gpus"),
             ("client/x.py", "gpudev.domain.names"),
-            ("api/x.py", "gpudev.ports.store"),
-            ("proxy/x.py", "gpudev.ports.store"),
+            ("api/x.py", "gpudev.ports.reservations"),
+            ("proxy/x.py", "gpudev.ports.reservations"),
             ("cli/x.py", "gpudev.domain.names"),
             ("cli/commands/reservations.py", "gpudev.bootstrap"),
             ("cli/x.py", "gpudev.settings"),

@@ -22,7 +22,7 @@ from gpudev.domain.idle import Signal
 from gpudev.domain.names import id8, server_name
 from gpudev.domain.notices import Notice
 from gpudev.ports.cluster import Cluster as ClusterPort
-from gpudev.ports.logs import LogQuery
+from gpudev.ports.cluster import LogQuery
 from gpudev.texts.fact import fact
 from tests.support.kubernetes.access import Access
 from tests.support.kubernetes.cluster import Cluster

@@ -9,9 +9,8 @@ import pytest
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.audit import AuditAction, AuditEntry
 from gpudev.domain.errors import Conflict, NotFound, Unauthenticated
-from gpudev.ports.api_keys import Rotation
 from gpudev.ports.audit import AuditQuery
-from gpudev.ports.users import NewKey, User
+from gpudev.ports.users import NewKey, Rotation, User
 from tests.support.reservations import NOON, make_reservation, submit
 
 pytestmark = pytest.mark.anyio

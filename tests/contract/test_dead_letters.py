@@ -9,7 +9,7 @@ import pytest
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.audit import AuditEntry
 from gpudev.ports.audit import AuditQuery
-from gpudev.ports.dead_letters import LetterId, QueueName
+from gpudev.ports.queue import LetterId, QueueName
 
 pytestmark = pytest.mark.anyio
 

@@ -29,7 +29,7 @@ from gpudev.domain.plans.disk_turn import RecordDisk
 from gpudev.domain.plans.turn import Record
 from gpudev.domain.reservation import Event, Reservation, place
 from gpudev.domain.volume import ObservedSnapshot, SnapshotPhase
-from gpudev.ports.store import HomeWish
+from gpudev.ports.reservations import HomeWish
 from gpudev.ports.turns import Kind
 from gpudev.ports.users import User
 from gpudev.texts.fact import fact

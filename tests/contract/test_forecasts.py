@@ -25,7 +25,7 @@ from gpudev.domain.queue import (
     learn_habits,
 )
 from gpudev.domain.reservation import Event, Reservation, place, queue
-from gpudev.ports.store import User
+from gpudev.ports.reservations import User
 from gpudev.telemetry import FORECASTS
 from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import EventKind, Reason

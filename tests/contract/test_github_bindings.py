@@ -11,7 +11,7 @@ from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.audit import AuditAction, AuditEntry
 from gpudev.domain.github import Binding
 from gpudev.ports.audit import AuditQuery
-from gpudev.ports.github import StoredChallenge
+from gpudev.ports.identity import StoredChallenge
 from gpudev.ports.users import User
 from tests.support.reservations import NOON
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from gpudev.bootstrap.foundation import Stores
-from gpudev.ports.keys import StoredKeys
+from gpudev.ports.identity import StoredKeys
 from tests.support.reservations import NOON, PUBLIC_KEY
 
 pytestmark = pytest.mark.anyio

@@ -14,7 +14,7 @@ from gpudev.domain.names import NodeName, OperationId
 from gpudev.domain.plans.turn import Record
 from gpudev.domain.queue import QueuePlace
 from gpudev.domain.reservation import Event, Reservation, place, queue
-from gpudev.ports.store import ListQuery, Mark, MarkedPage
+from gpudev.ports.reservations import ListQuery, Mark, MarkedPage
 from gpudev.ports.users import NewKey, ShownKey, User
 from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import EventKind, OperationKind, Reason

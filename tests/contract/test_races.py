@@ -20,7 +20,7 @@ from gpudev.domain.names import NodeName, OperationId, ReservationId
 from gpudev.domain.plans.turn import Record
 from gpudev.domain.queue import QueuePlace
 from gpudev.domain.reservation import Event, Reservation, end, place, queue
-from gpudev.ports.store import Claim, HomeWish
+from gpudev.ports.reservations import Claim, HomeWish
 from gpudev.ports.turns import Kind
 from gpudev.ports.users import User
 from gpudev.texts.fact import fact

@@ -13,8 +13,7 @@ from gpudev.domain.names import NodeName
 from gpudev.domain.plans.turn import Record
 from gpudev.domain.reservation import Event, Reservation, activate, end, place
 from gpudev.domain.server import Member, SshAddress
-from gpudev.ports.reports import ReportKey, UsageReport, UsageSum
-from gpudev.ports.usage import Sample
+from gpudev.ports.reports import ReportKey, Sample, UsageReport, UsageSum
 from gpudev.ports.users import User
 from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import EventKind, Reason, Status

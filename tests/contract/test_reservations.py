@@ -18,7 +18,7 @@ from gpudev.domain.plans.reservation import end_with_defect
 from gpudev.domain.plans.turn import Record
 from gpudev.domain.reservation import Event, Reservation, activate, clean, end, place
 from gpudev.domain.server import Member, SshAddress
-from gpudev.ports.store import Claim, ListQuery
+from gpudev.ports.reservations import Claim, ListQuery
 from gpudev.ports.turns import Kind
 from gpudev.ports.users import User
 from gpudev.texts.fact import fact

@@ -16,7 +16,7 @@ from gpudev.domain.policy import FairShare, weigh_use
 from gpudev.domain.queue import Submission
 from gpudev.domain.quota import DEFAULT_QUOTA, Quota, Use
 from gpudev.domain.reservation import Event, Reservation, end
-from gpudev.ports.store import HomeWish
+from gpudev.ports.reservations import HomeWish
 from gpudev.ports.users import User
 from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import EventKind, Reason, Status

@@ -13,7 +13,7 @@ from gpudev.domain.audit import SERVER_ITSELF, AuditAction, AuditEntry
 from gpudev.domain.disk import DiskId
 from gpudev.domain.plans.turn import Record
 from gpudev.domain.reservation import Event, Reservation, end
-from gpudev.ports.store import HomeWish, ListQuery, MarkedPage
+from gpudev.ports.reservations import HomeWish, ListQuery, MarkedPage
 from gpudev.ports.users import NewKey, ShownKey, User
 from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import EventKind, Reason, Status

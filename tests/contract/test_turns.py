@@ -11,7 +11,7 @@ from gpudev.app.turns.engine import Engine, Hands, Observed
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.errors import ClusterUnavailable, Unavailable
 from gpudev.domain.plans.turn import LookAgain
-from gpudev.ports.store import Claim, HomeWish
+from gpudev.ports.reservations import Claim, HomeWish
 from gpudev.ports.turns import Kind, Lease
 from gpudev.ports.users import User
 from gpudev.texts.vocabulary import OperationKind

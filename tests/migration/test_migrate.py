@@ -21,7 +21,7 @@ from gpudev.adapters.postgres.migrate import (
     read_pgmq_sql,
 )
 from gpudev.domain.errors import Defect
-from gpudev.ports.store import ListQuery
+from gpudev.ports.reservations import ListQuery
 from gpudev.texts.fact import fact
 from tests.support.reservations import open_test_stores
 from tests.support.words import words_of

@@ -10,7 +10,7 @@ import pytest
 
 from gpudev.adapters.postgres.migrate import list_migrations, migrate
 from gpudev.domain.server import Member, SshAddress
-from gpudev.ports.store import ListQuery
+from gpudev.ports.reservations import ListQuery
 from tests.support.reservations import open_test_stores
 
 pytestmark = pytest.mark.anyio

@@ -42,11 +42,10 @@ from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import ObservedMember, ObservedServer, ServerPhase, ServerSpec, SshAddress
 from gpudev.domain.volume import FileListing
 from gpudev.ports.cluster import ClusterChange, Snapshot
-from gpudev.ports.listings import Listings
-from gpudev.ports.store import HomeWish
+from gpudev.ports.reservations import HomeWish
 from gpudev.ports.turns import Kind
 from gpudev.ports.users import User
-from gpudev.ports.volumes import Volumes
+from gpudev.ports.volumes import Listings, Volumes
 from gpudev.texts.vocabulary import OperationKind
 from tests.support.ec2 import ZONES, Ec2
 from tests.support.engines import AnyEngine, make_reservation_engine

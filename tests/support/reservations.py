@@ -13,7 +13,7 @@ from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.domain.names import ReservationId
 from gpudev.domain.reservation import Event, Reservation
-from gpudev.ports.store import HomeWish
+from gpudev.ports.reservations import HomeWish
 from gpudev.ports.users import User
 from gpudev.texts.vocabulary import EventKind
 from tests.support.parts import build, change

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from gpudev.domain.errors import Invalid
 from gpudev.domain.notification import Notification, Target, check_address
 from gpudev.ports.clock import Clock
-from gpudev.ports.notify import NotDelivered
+from gpudev.ports.notifications import NotDelivered
 from gpudev.texts.vocabulary import TargetKind
 
 _OK = range(200, 300)

@@ -1,8 +1,8 @@
 """Reservations as JSON for the wire, each made once and kept for as long as nothing of it is written.
 
 Clients list again and again what has mostly ended long ago. A list is therefore asked for by marks (see
-`ports.store.Mark`), and only what is not kept here under its mark is read and put into JSON. A mark stands
-for the same in every process, so that nobody has to be told when something changes.
+`ports.reservations.Mark`), and only what is not kept here under its mark is read and put into JSON. A mark
+stands for the same in every process, so that nobody has to be told when something changes.
 """
 
 from __future__ import annotations

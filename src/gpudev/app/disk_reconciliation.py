@@ -16,7 +16,7 @@ from gpudev.domain.plans.reconciliation import (
 )
 from gpudev.domain.volume import ObservedSnapshot
 from gpudev.ports.clock import Clock
-from gpudev.ports.ledger import DiskLedger, StoredReconciliation
+from gpudev.ports.disks import DiskLedger, StoredReconciliation
 from gpudev.ports.volumes import VolumeListings
 from gpudev.texts.fact import Fact, fact
 from gpudev.texts.sentences import say

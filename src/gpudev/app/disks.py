@@ -21,7 +21,7 @@ from gpudev.domain.names import OperationId
 from gpudev.domain.plans.disk_turn import RecordDisk
 from gpudev.ports.clock import Clock
 from gpudev.ports.disks import Disks, StoredDiskOperation, StoredSnapshot
-from gpudev.ports.listings import Listings
+from gpudev.ports.volumes import Listings
 from gpudev.texts.fact import Fact, fact
 from gpudev.texts.vocabulary import DiskEventKind, DiskOperationKind, DiskState, OperationStatus
 

@@ -12,10 +12,11 @@ from dataclasses import asdict, dataclass
 
 from gpudev.app.reservations.preview import Preview
 from gpudev.domain.errors import StoreUnavailable
-from gpudev.ports.dead_letters import DeadLetters
+from gpudev.ports.disks import DiskLedger
 from gpudev.ports.health import Health
-from gpudev.ports.ledger import DiskLedger
-from gpudev.ports.store import GpuTypes, Reservations, StatusCount
+from gpudev.ports.nodes import GpuTypes
+from gpudev.ports.queue import DeadLetters
+from gpudev.ports.reservations import Reservations, StatusCount
 from gpudev.telemetry import (
     DEAD_LETTERS,
     DISK_RECONCILIATION,

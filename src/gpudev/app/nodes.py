@@ -11,8 +11,7 @@ from gpudev.domain.drain import Drain, read_reason
 from gpudev.domain.errors import NotFound
 from gpudev.ports.audit import AuditLog
 from gpudev.ports.clock import Clock
-from gpudev.ports.nodes import Nodes, StoredNode
-from gpudev.ports.store import GpuTypes, StoredAvailability
+from gpudev.ports.nodes import GpuTypes, Nodes, StoredAvailability, StoredNode
 from gpudev.texts.fact import Fact, fact
 
 __all__ = ["GpuTypeUseCases", "NodeUseCases", "StoredAvailability", "StoredNode"]

@@ -12,7 +12,7 @@ from gpudev.domain.audit import AuditAction
 from gpudev.domain.errors import Invalid, NotFound
 from gpudev.domain.notification import Target, check_address
 from gpudev.ports.audit import AuditLog
-from gpudev.ports.notify import Notifications
+from gpudev.ports.notifications import Notifications
 from gpudev.texts.vocabulary import TargetKind, Topic
 
 

@@ -20,9 +20,8 @@ from gpudev.domain.quota import NO_LIMIT, Quota, Quotas, QuotaUse, Use, find_lon
 from gpudev.ports.audit import AuditLog, AuditQuery
 from gpudev.ports.clock import Clock
 from gpudev.ports.disks import Disks
-from gpudev.ports.reports import ReportKey, Reports, UsageReport, UsageSum
-from gpudev.ports.store import GpuTypes
-from gpudev.ports.usage import QuotaUses
+from gpudev.ports.nodes import GpuTypes
+from gpudev.ports.reports import QuotaUses, ReportKey, Reports, UsageReport, UsageSum
 from gpudev.ports.users import User
 from gpudev.texts.fact import Fact, fact
 

@@ -12,8 +12,8 @@ from gpudev.domain.errors import NotFound
 from gpudev.domain.readiness import Readiness, judge_readiness
 from gpudev.faults import FAULTS, Faults
 from gpudev.ports.audit import AuditLog
-from gpudev.ports.dead_letters import DeadLetter, DeadLetters, LetterId, QueueName
 from gpudev.ports.health import Health
+from gpudev.ports.queue import DeadLetter, DeadLetters, LetterId, QueueName
 
 __all__ = ["DeadLetter", "ServiceUseCases"]
 

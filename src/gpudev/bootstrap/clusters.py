@@ -22,8 +22,7 @@ from gpudev.bootstrap.foundation import (
 )
 from gpudev.bootstrap.sandbox import read_sandboxing
 from gpudev.domain.errors import Invalid
-from gpudev.ports.cluster import Cluster
-from gpudev.ports.logs import ServerLogs
+from gpudev.ports.cluster import Cluster, ServerLogs
 from gpudev.ports.turns import Kind
 from gpudev.ports.volumes import Volumes
 from gpudev.settings import Settings

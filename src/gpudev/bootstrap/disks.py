@@ -15,8 +15,7 @@ from gpudev.adapters.local.disk_folders import DiskFolders, list_attached
 from gpudev.adapters.local.volumes import LocalVolumes
 from gpudev.bootstrap.foundation import uses_kubernetes
 from gpudev.ports.clock import Clock
-from gpudev.ports.listings import Listings
-from gpudev.ports.volumes import VolumeListings, Volumes
+from gpudev.ports.volumes import Listings, VolumeListings, Volumes
 from gpudev.settings import Settings
 
 if TYPE_CHECKING:

@@ -1,18 +1,26 @@
-"""The machines that dev servers run on."""
+"""The machines that dev servers run on: the servers, what they log, and the groups of machines behind them.
+
+`Announcements` is what an adapter needs for `Cluster.changes`: it tells any number of listeners what has
+changed, and waits for none of them.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import weakref
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, Self
 
 from gpudev.domain.capacity import Node
+from gpudev.domain.errors import Unavailable
 from gpudev.domain.idle import Usage
 from gpudev.domain.job import Job
 from gpudev.domain.names import ReservationId
 from gpudev.domain.notices import Notice
 from gpudev.domain.plans.orphans import Leftover
+from gpudev.domain.scaling import ScalingGroup
 from gpudev.domain.server import ObservedServer, ServerSpec
 from gpudev.domain.volume import FileListing
 
@@ -135,4 +143,86 @@ class Cluster(Protocol):
 
     def changes(self) -> AsyncIterator[ClusterChange]:
         """Hints, live, from the moment of the call. Losing one delays and never breaks anything."""
+        ...
+
+
+class Listener:
+    """One listener's pending changes. The same hint twice is one hint, so what is kept stays small."""
+
+    def __init__(self) -> None:
+        self._pending: dict[ClusterChange, None] = {}
+        self._wake = asyncio.Event()
+        self._is_closed = False
+        self._failure: BaseException | None = None
+
+    def tell(self, change: ClusterChange) -> None:
+        self._pending[change] = None
+        self._wake.set()
+
+    def close(self, failure: BaseException | None = None) -> None:
+        self._is_closed = True
+        self._failure = failure
+        self._wake.set()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> ClusterChange:
+        while not self._pending:
+            if self._failure is not None:
+                raise self._failure
+            if self._is_closed:
+                raise StopAsyncIteration
+            self._wake.clear()
+            await self._wake.wait()
+        change = next(iter(self._pending))
+        del self._pending[change]
+        return change
+
+
+class Announcements:
+    """Listeners come by `listen` and go by being dropped."""
+
+    def __init__(self) -> None:
+        self._listeners: weakref.WeakSet[Listener] = weakref.WeakSet()
+
+    def listen(self) -> Listener:
+        listener = Listener()
+        self._listeners.add(listener)
+        return listener
+
+    def tell(self, *changes: ClusterChange) -> None:
+        for listener in tuple(self._listeners):
+            for change in changes:
+                listener.tell(change)
+
+    def close(self, failure: BaseException | None = None) -> None:
+        """Nothing will be told any more; a listener that must not go deaf unnoticed learns why."""
+        for listener in tuple(self._listeners):
+            listener.close(failure)
+
+
+@dataclass(frozen=True, slots=True)
+class LogQuery:
+    tail: int | None = None
+    """Only so many of the last lines; None: all there are."""
+    follow: bool = False
+    """Go on with what is written from now on, until the server is gone."""
+
+
+class ServerLogs(Protocol):
+    """The log of a dev server: its start, its SSH server, and what else its first process says."""
+
+    def read(self, reservation_id: ReservationId, query: LogQuery) -> AsyncIterator[bytes]:
+        """`NotFound` at the first step if there is no server or no log of it yet."""
+        ...
+
+
+class ScalingUnavailable(Unavailable):
+    default_code = "scaling_unavailable"
+
+
+class Scaling(Protocol):
+    async def list_groups(self) -> tuple[ScalingGroup, ...]:
+        """Every group, all pages of it, or `ScalingUnavailable`: never a part."""
         ...

@@ -1,4 +1,4 @@
-"""The rows of disks: what owners ask of them, and the turns in which a controller carries it out.
+"""Disks: what owners request of them, the turns that carry it out, and reconciliation with the storage.
 
 Every method is one transaction and raises `StoreUnavailable` when the database does not answer.
 """
@@ -6,6 +6,7 @@ Every method is one transaction and raises `StoreUnavailable` when the database 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -14,6 +15,7 @@ from gpudev.domain.audit import AuditEntry
 from gpudev.domain.disk import Disk, DiskEvent, DiskId, DiskOperation, SnapshotId, VolumeId
 from gpudev.domain.names import OperationId, UserId
 from gpudev.domain.plans.disk_turn import RecordDisk
+from gpudev.domain.plans.reconciliation import Change, LedgerRow, Statistics
 from gpudev.domain.volume import FileListing
 from gpudev.ports.turns import Lease
 from gpudev.texts.fact import Fact
@@ -47,7 +49,7 @@ class StoredContent:
     started_at: datetime
     text: str | None
     address: str | None
-    """Outside the database; see `ports.listings`."""
+    """Outside the database; see `ports.volumes.Listings`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +72,13 @@ class Disks(Protocol):
         """The disk of that name; of deleted ones the one that was deleted last."""
         ...
 
-    async def get(self, disk_id: DiskId) -> Disk: ...
+    async def get(self, disk_id: DiskId) -> Disk:
+        """The disk with this id; `NotFound` if there is none."""
+        ...
 
-    async def list_of(self, user_id: UserId, *, is_deleted: bool = False) -> tuple[Disk, ...]: ...
+    async def list_of(self, user_id: UserId, *, is_deleted: bool = False) -> tuple[Disk, ...]:
+        """The disks of a user: those there are, or those that are deleted and can be restored."""
+        ...
 
     async def create(self, disk: Disk, operation: DiskOperation, audit: Sequence[AuditEntry] = ()) -> None:
         """A new disk, its operation and its message. `Conflict` with `disk_exists` if its name is taken."""
@@ -125,7 +131,9 @@ class Disks(Protocol):
 
     async def keep_listing(
         self, snapshot_id: SnapshotId, text: str | None, address: str | None, used_bytes: int
-    ) -> None: ...
+    ) -> None:
+        """Keep the files of a snapshot: as text, or as the address where the text is."""
+        ...
 
     async def keep_home_listing(self, disk_id: DiskId, listing: FileListing) -> None:
         """What was on it when its last server went; it waits for the snapshot that it belongs to."""
@@ -135,8 +143,43 @@ class Disks(Protocol):
         """Once: another snapshot has other files."""
         ...
 
-    async def list_events(self, disk_id: DiskId) -> tuple[DiskEvent, ...]: ...
+    async def list_events(self, disk_id: DiskId) -> tuple[DiskEvent, ...]:
+        """What happened to a disk, in order."""
+        ...
 
     async def get_operation(self, operation_id: OperationId, user_id: UserId | None) -> StoredDiskOperation:
         """One of this user's, or anybody's where no user is given."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoredReconciliation:
+    at: datetime
+    reconciled_by: str
+    statistics: Statistics
+    remarks: tuple[Fact, ...]
+
+
+class DiskLedger(Protocol):
+    def lock(self) -> AbstractAsyncContextManager[bool]:
+        """One reconciliation at a time, in all processes; False: another is at it."""
+        ...
+
+    async def list_rows(self) -> tuple[LedgerRow, ...]:
+        """Every disk there ever was."""
+        ...
+
+    async def apply(self, change: Change, now: datetime) -> bool:
+        """One change, all of it or nothing; False if the row moved on meanwhile.
+
+        `Conflict` if the database's own rules forbid it, or if nobody knows the user of an import.
+        """
+        ...
+
+    async def save(self, done: StoredReconciliation) -> None:
+        """Keep what a reconciliation found."""
+        ...
+
+    async def find_last(self) -> StoredReconciliation | None:
+        """What the last reconciliation found; None: there was none."""
         ...

@@ -1,15 +1,20 @@
-"""The nodes of the cluster as admission saw them last, and those that an admin takes out of service."""
+"""GPU types with their room, and the nodes of the cluster, as admission saw them last."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 from gpudev.domain.audit import AuditEntry
+from gpudev.domain.capacity import Availability
+from gpudev.domain.catalogue import GpuType
 from gpudev.domain.drain import Drain, NodeState, find_state
 from gpudev.domain.names import NodeName
 from gpudev.domain.reservation import Reservation
+from gpudev.domain.scaling import TypeCapacity
+from gpudev.ports.users import ShownKey, User
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,4 +71,45 @@ class Nodes(Protocol):
 
     async def undrain(self, node: NodeName, gpu_type: str, audit: AuditEntry) -> bool:
         """The reverse; False if it was not drained. Its audit entry is written either way."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAvailability:
+    """One type's room with what is wanted of it."""
+
+    availability: Availability
+    max_per_node: int
+    queued_requests: int
+    queued_gpus: int
+    updated_at: datetime | None
+
+
+class GpuTypes(Protocol):
+    async def sync(self, offered: Sequence[GpuType]) -> None:
+        """Make the table say what the catalogue says: these are on offer, all others are not."""
+        ...
+
+    async def list_all(self) -> tuple[GpuType, ...]:
+        """Every type that is or ever was on offer, as far as the table remembers it."""
+        ...
+
+    async def set_availability(self, availability: Availability, updated_by: str, now: datetime) -> None:
+        """Keep the room of a type, if it is another than before."""
+        ...
+
+    async def set_capacity(
+        self, capacity: Mapping[str, TypeCapacity], updated_by: str, now: datetime
+    ) -> None:
+        """Keep how many machines of each type the cloud runs, and how many it should."""
+        ...
+
+    async def list_availability(self) -> tuple[StoredAvailability, ...]:
+        """The room of each type on offer, as it was measured last."""
+        ...
+
+    async def list_availability_for_key(
+        self, key: ShownKey
+    ) -> tuple[User | None, tuple[StoredAvailability, ...]]:
+        """The same, with the key's owner, found out in the same statement."""
         ...

@@ -1,4 +1,4 @@
-"""Where the bytes of disks are: volumes and their snapshots."""
+"""Where the bytes of disks are: volumes, their snapshots, and the listings of files on them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ class VolumeListings(Protocol):
         """Every volume that is somebody's disk, or says half of it: in pages, with no call for each disk."""
         ...
 
-    async def list_snapshots(self) -> tuple[ObservedSnapshot, ...]: ...
+    async def list_snapshots(self) -> tuple[ObservedSnapshot, ...]:
+        """All snapshots of ours that the storage has."""
+        ...
 
 
 class Volumes(VolumeListings, Protocol):
@@ -55,7 +57,9 @@ class Volumes(VolumeListings, Protocol):
 
     async def set_tags(
         self, volume_ids: Sequence[VolumeId], snapshot_ids: Sequence[SnapshotId], tags: DiskTags
-    ) -> None: ...
+    ) -> None:
+        """Tag volumes and snapshots with whose they are."""
+        ...
 
     async def delete_volume(self, volume_id: VolumeId) -> None:
         """Idempotent: gone already is success. One that is attached is refused."""
@@ -67,4 +71,16 @@ class Volumes(VolumeListings, Protocol):
 
     async def list_files(self, snapshot_id: SnapshotId) -> FileListing | None:
         """What is on a complete snapshot; None where that cannot be seen without mounting it."""
+        ...
+
+
+class Listings(Protocol):
+    """Both raise `StorageUnavailable` or `StorageRefused`, as `ports.volumes` does."""
+
+    async def keep(self, disk_id: DiskId, snapshot_id: SnapshotId, text: str) -> str:
+        """Its address."""
+        ...
+
+    async def read(self, address: str) -> str:
+        """The listing that was kept under this address."""
         ...

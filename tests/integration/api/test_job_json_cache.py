@@ -19,7 +19,7 @@ from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.domain.names import NodeName
 from gpudev.domain.plans.turn import Record
 from gpudev.domain.reservation import Event, Reservation, place
-from gpudev.ports.store import ListQuery, Mark
+from gpudev.ports.reservations import ListQuery, Mark
 from gpudev.ports.users import NewKey, ShownKey, User
 from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import EventKind

@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 
 from gpudev.adapters.aws.scaling import AwsScaling
-from gpudev.ports.scaling import ScalingUnavailable
+from gpudev.ports.cluster import ScalingUnavailable
 from tests.support.reservations import open_test_stores
 from tests.support.sts import REGION, Sts, make_client
 from tests.support.zygote import run_gpu_dev

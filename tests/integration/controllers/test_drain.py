@@ -21,7 +21,7 @@ from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.names import NodeName, OperationId, UserId
 from gpudev.domain.notification import Target, wants
 from gpudev.domain.reservation import Reservation
-from gpudev.ports.store import StoredEvent
+from gpudev.ports.reservations import StoredEvent
 from gpudev.ports.turns import Kind
 from gpudev.texts.vocabulary import EventKind, OperationKind, Reason, Status, TargetKind, Topic
 from tests.support.engines import make_reservation_engine

@@ -19,8 +19,8 @@ from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.disk import Disk, DiskId, DiskOperation, DiskSpec
 from gpudev.domain.names import OperationId
 from gpudev.domain.plans.reconciliation import Statistics
-from gpudev.ports.ledger import StoredReconciliation
-from gpudev.ports.store import HomeWish
+from gpudev.ports.disks import StoredReconciliation
+from gpudev.ports.reservations import HomeWish
 from gpudev.telemetry import DISK_RECONCILIATION
 from gpudev.texts.sentences import say
 from gpudev.texts.vocabulary import DiskOperationKind, DiskState

@@ -10,7 +10,7 @@ import pytest
 from gpudev.adapters.local.records import LocalLogs, Records
 from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.domain.errors import NotFound
-from gpudev.ports.logs import LogQuery
+from gpudev.ports.cluster import LogQuery
 from tests.support.local_cluster import PATIENCE_SECONDS, create_ready, make_spec, open_cluster
 
 pytestmark = pytest.mark.anyio

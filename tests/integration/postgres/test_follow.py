@@ -12,7 +12,7 @@ from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.names import NodeName
 from gpudev.domain.plans.turn import Record
 from gpudev.domain.reservation import Event, Reservation, clean, end, place
-from gpudev.ports.store import Claim
+from gpudev.ports.reservations import Claim
 from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import EventKind, Reason, Status
 from tests.support.reservations import NOON, make_reservation, open_test_stores, submit

@@ -26,7 +26,7 @@ from gpudev.domain.catalogue import DEFAULT_CATALOGUE
 from gpudev.domain.errors import Unauthenticated
 from gpudev.domain.plans.turn import Record
 from gpudev.domain.reservation import Event, Reservation, end
-from gpudev.ports.store import ListQuery, Page
+from gpudev.ports.reservations import ListQuery, Page
 from gpudev.settings import Settings
 from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import TERMINAL, EventKind, Reason, Status

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpudev.app.reservations.lookup import is_history
-from gpudev.ports.store import ListQuery
+from gpudev.ports.reservations import ListQuery
 from gpudev.texts.vocabulary import Status
 
 

@@ -10,7 +10,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from gpudev.domain.scaling import ScalingGroup
-from gpudev.ports.scaling import ScalingUnavailable
+from gpudev.ports.cluster import ScalingUnavailable
 
 _IN_SERVICE = "InService"
 

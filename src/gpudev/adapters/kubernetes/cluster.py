@@ -35,9 +35,7 @@ from gpudev.domain.plans.orphans import Leftover
 from gpudev.domain.server import ObservedServer, ServerSpec
 from gpudev.domain.volume import FileListing
 from gpudev.faults import FAULTS
-from gpudev.ports.announcements import Announcements
-from gpudev.ports.cluster import ClusterChange, Snapshot
-from gpudev.ports.logs import LogQuery
+from gpudev.ports.cluster import Announcements, ClusterChange, LogQuery, Snapshot
 
 _PAUSE_SECONDS = 30.0
 """From the end of what goes on for ever to its next start, where there is nothing to do for it."""

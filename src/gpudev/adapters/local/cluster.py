@@ -40,8 +40,7 @@ from gpudev.domain.plans.orphans import Leftover
 from gpudev.domain.server import ObservedServer, ServerSpec
 from gpudev.domain.volume import FileListing
 from gpudev.faults import FAULTS
-from gpudev.ports.announcements import Announcements
-from gpudev.ports.cluster import CapacityChanged, ClusterChange, ServerChanged, Snapshot
+from gpudev.ports.cluster import Announcements, CapacityChanged, ClusterChange, ServerChanged, Snapshot
 from gpudev.texts.fact import Fact
 from gpudev.texts.sentences import say
 

@@ -38,7 +38,7 @@ from gpudev.adapters.local.record import (
 from gpudev.adapters.local.trees.removal import remove_tree
 from gpudev.domain.errors import Conflict, Defect, NotFound
 from gpudev.domain.names import ReservationId, id8, make_printable
-from gpudev.ports.logs import LogQuery
+from gpudev.ports.cluster import LogQuery
 
 _LEAVING = ".leaving-"
 _LOG_TAIL_BYTES = 2000

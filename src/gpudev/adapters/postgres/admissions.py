@@ -22,7 +22,7 @@ from gpudev.domain.plans.turn import Record
 from gpudev.domain.policy import FairShare
 from gpudev.domain.queue import Habits, QueuePlace
 from gpudev.domain.reservation import Reservation
-from gpudev.ports.store import AdmissionTransaction
+from gpudev.ports.admissions import AdmissionTransaction
 from gpudev.texts.vocabulary import Status
 
 _SQL = load_queries("admissions")

@@ -13,7 +13,7 @@ from gpudev.adapters.postgres.users import add_key
 from gpudev.domain.audit import AuditEntry
 from gpudev.domain.errors import Conflict, NotFound, Unauthenticated
 from gpudev.domain.names import UserId
-from gpudev.ports.api_keys import Rotation, StoredKey
+from gpudev.ports.users import Rotation, StoredKey
 
 _SQL = load_queries("api_keys")
 _FAILURES = load_queries("login_failures")

@@ -9,7 +9,7 @@ from gpudev.adapters.postgres.pool import Database, Row
 from gpudev.adapters.postgres.queries import load_queries
 from gpudev.domain.audit import AuditEntry
 from gpudev.domain.names import make_printable
-from gpudev.ports.dead_letters import DeadLetter, LetterId, QueueName
+from gpudev.ports.queue import DeadLetter, LetterId, QueueName
 
 _SQL = load_queries("dead_letters")
 _LONGEST_ERROR = 500

@@ -19,7 +19,7 @@ from gpudev.domain.disk import DiskId
 from gpudev.domain.errors import Conflict
 from gpudev.domain.plans.reconciliation import Change, ImportDisk, LedgerRow, Statistics, SyncDisk
 from gpudev.domain.volume import ObservedVolume
-from gpudev.ports.ledger import StoredReconciliation
+from gpudev.ports.disks import StoredReconciliation
 from gpudev.texts.fact import fact, parse_fact
 
 _SQL = load_queries("disk_ledger")

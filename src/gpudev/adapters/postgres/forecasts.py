@@ -22,7 +22,7 @@ from gpudev.domain.queue import (
     Submission,
     WaitRatios,
 )
-from gpudev.ports.forecasts import Outlook
+from gpudev.ports.admissions import Outlook
 
 _SQL = load_queries("forecasts")
 _ADMISSIONS = load_queries("admissions")

@@ -13,7 +13,7 @@ from gpudev.adapters.postgres.queries import load_queries
 from gpudev.domain.audit import AuditEntry
 from gpudev.domain.github import Binding
 from gpudev.domain.names import UserId
-from gpudev.ports.github import StoredChallenge
+from gpudev.ports.identity import StoredChallenge
 
 _SQL = load_queries("github_bindings")
 

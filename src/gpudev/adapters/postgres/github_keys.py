@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpudev.adapters.postgres.pool import Database
 from gpudev.adapters.postgres.queries import load_queries
-from gpudev.ports.keys import StoredKeys
+from gpudev.ports.identity import StoredKeys
 
 _SQL = load_queries("github_keys")
 

@@ -12,7 +12,7 @@ from gpudev.adapters.postgres.rows import caller_from
 from gpudev.domain.capacity import Availability
 from gpudev.domain.catalogue import GpuType
 from gpudev.domain.scaling import TypeCapacity
-from gpudev.ports.store import StoredAvailability
+from gpudev.ports.nodes import StoredAvailability
 from gpudev.ports.users import ShownKey, User
 
 _SQL = load_queries("gpu_types")

@@ -9,7 +9,7 @@ import structlog
 
 from gpudev.adapters.postgres.reservations import PostgresReservations
 from gpudev.domain.errors import StoreUnavailable
-from gpudev.ports.store import ListQuery, Page
+from gpudev.ports.reservations import ListQuery, Page
 
 _PAUSE_SECONDS = 10.0
 """How long a replica that did not answer is left alone: nobody shall wait for it with every request."""

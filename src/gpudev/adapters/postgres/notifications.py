@@ -11,8 +11,8 @@ from gpudev.adapters.postgres.pool import Database, Row
 from gpudev.adapters.postgres.queries import load_queries
 from gpudev.domain.names import UserId
 from gpudev.domain.notification import Notification, Target
-from gpudev.ports.dead_letters import QueueName
-from gpudev.ports.notify import Delivery
+from gpudev.ports.notifications import Delivery
+from gpudev.ports.queue import QueueName
 from gpudev.texts.fact import fact, parse_fact
 from gpudev.texts.sentences import say
 from gpudev.texts.vocabulary import TargetKind, Topic

@@ -14,7 +14,7 @@ from gpudev.domain.errors import NotFound
 from gpudev.domain.names import OperationId, ReservationId, UserId
 from gpudev.domain.operations import NO_TERMS, OperationOutcome, Terms
 from gpudev.domain.reservation import Reservation
-from gpudev.ports.store import StoredOperation
+from gpudev.ports.reservations import StoredOperation
 from gpudev.texts.fact import find_fact
 from gpudev.texts.vocabulary import OperationKind, OperationStatus
 

@@ -13,8 +13,7 @@ from datetime import timedelta
 from gpudev.adapters.postgres.dead_letters import PostgresDeadLetters
 from gpudev.adapters.postgres.pool import Database
 from gpudev.adapters.postgres.queries import load_queries
-from gpudev.ports.dead_letters import QueueName
-from gpudev.ports.queue import Message
+from gpudev.ports.queue import Message, QueueName
 from gpudev.ports.turns import Kind
 from gpudev.texts.fact import fact
 from gpudev.texts.sentences import say

@@ -31,7 +31,7 @@ from gpudev.domain.operations import Operation, Terms
 from gpudev.domain.plans.turn import Record
 from gpudev.domain.quota import LONG, NO_LIMIT, Quota, Use, asked_of, check_quota
 from gpudev.domain.reservation import Event, Reservation, Spec
-from gpudev.ports.store import (
+from gpudev.ports.reservations import (
     Claim,
     HomeWish,
     ListQuery,

@@ -22,7 +22,7 @@ from gpudev.domain.reservation import (
     State,
 )
 from gpudev.domain.server import Member, SshAddress
-from gpudev.ports.store import StoredEvent
+from gpudev.ports.reservations import StoredEvent
 from gpudev.ports.users import User
 from gpudev.texts.fact import Fact, parse_fact
 from gpudev.texts.vocabulary import EventKind, Outcome, Reason, Status

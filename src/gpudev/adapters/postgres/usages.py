@@ -9,7 +9,7 @@ from gpudev.adapters.postgres.pool import Database
 from gpudev.adapters.postgres.queries import load_queries
 from gpudev.domain.idle import Signal
 from gpudev.domain.names import ReservationId
-from gpudev.ports.usage import Sample, UsagePoint
+from gpudev.ports.reports import Sample, UsagePoint
 
 _SQL = load_queries("usages")
 

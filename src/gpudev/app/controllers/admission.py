@@ -27,9 +27,10 @@ from gpudev.domain.plans.turn import Record, SetQueuePlaces
 from gpudev.domain.policy import Shares
 from gpudev.domain.queue import LEARNED_FOR
 from gpudev.domain.reservation import Reservation
+from gpudev.ports.admissions import Admissions, AdmissionTransaction
 from gpudev.ports.clock import Clock
 from gpudev.ports.cluster import Cluster
-from gpudev.ports.store import Admissions, AdmissionTransaction, GpuTypes
+from gpudev.ports.nodes import GpuTypes
 
 _log = structlog.get_logger(__name__)
 

@@ -28,10 +28,10 @@ from gpudev.faults import FAULTS, Faults, describe_error
 from gpudev.ports.audit import AuditLog
 from gpudev.ports.clock import Clock
 from gpudev.ports.cluster import Cluster
-from gpudev.ports.leftovers import Leftovers
-from gpudev.ports.notify import Delivery, NotDelivered, Notifications, Notifier
-from gpudev.ports.store import Reservations
-from gpudev.ports.usage import Sample, Usages
+from gpudev.ports.notifications import Delivery, NotDelivered, Notifications, Notifier
+from gpudev.ports.reports import Sample, Usages
+from gpudev.ports.reservations import Reservations
+from gpudev.ports.retention import Leftovers
 from gpudev.telemetry import AUDIT_FINDINGS, AUDIT_SEALS, AUDIT_VERIFIED_TIME
 from gpudev.texts.fact import fact
 from gpudev.texts.sentences import say

@@ -37,10 +37,9 @@ from gpudev.domain.volume import FileListing
 from gpudev.ports.clock import Clock
 from gpudev.ports.cluster import Cluster
 from gpudev.ports.disks import DiskClaim, Disks
-from gpudev.ports.listings import Listings
-from gpudev.ports.store import Reservations
+from gpudev.ports.reservations import Reservations
 from gpudev.ports.turns import Kind
-from gpudev.ports.volumes import Volumes
+from gpudev.ports.volumes import Listings, Volumes
 from gpudev.texts.fact import fact
 from gpudev.texts.sentences import say
 from gpudev.texts.vocabulary import DiskEventKind, DiskState, OperationStatus

@@ -20,8 +20,8 @@ from gpudev.app.turns.engine import Engine
 from gpudev.domain.errors import ClusterUnavailable, Stale, Unavailable
 from gpudev.domain.scaling import sum_capacity
 from gpudev.ports.clock import Clock
-from gpudev.ports.scaling import Scaling
-from gpudev.ports.store import GpuTypes
+from gpudev.ports.cluster import Scaling
+from gpudev.ports.nodes import GpuTypes
 from gpudev.ports.turns import Kind, Turns
 
 _DUE_AT_ONCE = 500

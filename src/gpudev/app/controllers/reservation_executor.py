@@ -32,11 +32,11 @@ from gpudev.domain.plans.turn import (
     SettleOperations,
     Tell,
 )
+from gpudev.ports.admissions import Admissions
 from gpudev.ports.clock import Clock
 from gpudev.ports.cluster import Cluster
 from gpudev.ports.disks import Disks
-from gpudev.ports.job_outputs import JobOutputs
-from gpudev.ports.store import Admissions, Claim, Operations, Reservations
+from gpudev.ports.reservations import Claim, JobOutputs, Operations, Reservations
 
 _log = structlog.get_logger(__name__)
 

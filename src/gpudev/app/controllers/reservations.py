@@ -24,7 +24,7 @@ from gpudev.domain.policy import ALIKE, SharingPolicy
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import ObservedServer
 from gpudev.ports.disks import Disks
-from gpudev.ports.store import Claim
+from gpudev.ports.reservations import Claim
 from gpudev.ports.turns import Kind
 from gpudev.texts.vocabulary import Status
 

@@ -21,10 +21,11 @@ from gpudev.app.turns.loop import Chore, Loop, working
 from gpudev.domain.errors import StoreUnavailable
 from gpudev.domain.plans.orphans import Observation, plan_orphans
 from gpudev.faults import FAULTS, Faults
+from gpudev.ports.admissions import Admissions
 from gpudev.ports.clock import Clock
 from gpudev.ports.cluster import CapacityChanged, Cluster, ServerChanged
 from gpudev.ports.queue import Channel, Signal, Signals
-from gpudev.ports.store import Admissions, Reservations
+from gpudev.ports.reservations import Reservations
 from gpudev.ports.turns import Kind
 
 _log = structlog.get_logger(__name__)

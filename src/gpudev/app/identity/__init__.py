@@ -12,11 +12,9 @@ from gpudev.app.identity.login import IssuedKey, KeyRing, LocalLogin, LoginGuard
 from gpudev.domain.audit import AuditAction, AuditOutcome
 from gpudev.domain.errors import Conflict, NotAllowed, NotFound
 from gpudev.domain.names import UserId
-from gpudev.ports.api_keys import StoredKey
 from gpudev.ports.audit import AuditLog
-from gpudev.ports.github import GitHubProof
-from gpudev.ports.identity import AwsCredentials, Evidence, Identities, SignedRequest
-from gpudev.ports.users import User, Users, UserSummary
+from gpudev.ports.identity import AwsCredentials, Evidence, GitHubProof, Identities, SignedRequest
+from gpudev.ports.users import StoredKey, User, Users, UserSummary
 
 __all__ = [
     "AwsCredentials",

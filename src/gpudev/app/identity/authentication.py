@@ -19,9 +19,8 @@ from gpudev.app.limits import Limiter, origin_of
 from gpudev.domain.audit import AuditAction, AuditEntry, AuditOutcome, tidy
 from gpudev.domain.errors import NotAllowed, StoreUnavailable, Unauthenticated
 from gpudev.domain.names import UserId
-from gpudev.ports.api_keys import ApiKeys
 from gpudev.ports.clock import Clock
-from gpudev.ports.users import ShownKey, User, Users
+from gpudev.ports.users import ApiKeys, ShownKey, User, Users
 
 MOST_KEPT = 10_000
 _KEY = re.compile(r"[A-Za-z0-9_-]{8,128}")

@@ -30,9 +30,19 @@ from gpudev.domain.github import CHALLENGE_LIFE, Binding, GitHubPolicy
 from gpudev.domain.identity import AccessPolicy, Identity
 from gpudev.domain.names import check_github_user
 from gpudev.ports.clock import Clock
-from gpudev.ports.github import GitHubBindings, GitHubDirectory, GitHubProof, Signatures, StoredChallenge
-from gpudev.ports.identity import AwsCredentials, Evidence, Identities, IdentityProvider, OneTimeProof
-from gpudev.ports.keys import PublishedKeys
+from gpudev.ports.identity import (
+    AwsCredentials,
+    Evidence,
+    GitHubBindings,
+    GitHubDirectory,
+    GitHubProof,
+    Identities,
+    IdentityProvider,
+    OneTimeProof,
+    PublishedKeys,
+    Signatures,
+    StoredChallenge,
+)
 from gpudev.ports.users import User, Users
 
 FRESH_FOR = timedelta(minutes=5)

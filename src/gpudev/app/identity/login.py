@@ -18,9 +18,8 @@ from gpudev.app.limits import origin_of
 from gpudev.domain.audit import AuditAction, AuditEntry, AuditOutcome, tidy
 from gpudev.domain.errors import NotAllowed, NotFound, ProofNeeded, TooManyRequests, Unauthenticated
 from gpudev.domain.limits import NO_WAIT, find_wait
-from gpudev.ports.api_keys import ApiKeys, LoginFailures, Rotation, StoredKey
 from gpudev.ports.clock import Clock
-from gpudev.ports.users import NewKey, User, Users
+from gpudev.ports.users import ApiKeys, LoginFailures, NewKey, Rotation, StoredKey, User, Users
 from gpudev.texts.fact import fact
 from gpudev.texts.sentences import say
 

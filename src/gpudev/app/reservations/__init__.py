@@ -17,8 +17,9 @@ from gpudev.domain.names import OperationId
 from gpudev.domain.preview import Foreseen
 from gpudev.domain.queue import Accuracy
 from gpudev.domain.reservation import Reservation
-from gpudev.ports.logs import LogQuery
-from gpudev.ports.store import (
+from gpudev.ports.cluster import LogQuery
+from gpudev.ports.reports import UsagePoint, Usages
+from gpudev.ports.reservations import (
     ListQuery,
     Mark,
     Marked,
@@ -29,7 +30,6 @@ from gpudev.ports.store import (
     StoredEvent,
     StoredOperation,
 )
-from gpudev.ports.usage import UsagePoint, Usages
 from gpudev.texts.vocabulary import Status
 
 __all__ = [

@@ -16,10 +16,9 @@ from gpudev.app.identity.key_watch import KeyWatch
 from gpudev.domain.errors import NotFound
 from gpudev.domain.names import ReservationId
 from gpudev.domain.reservation import Reservation
-from gpudev.ports.job_outputs import JobOutputs
-from gpudev.ports.logs import LogQuery, ServerLogs
+from gpudev.ports.cluster import LogQuery, ServerLogs
 from gpudev.ports.queue import Channel, Signals
-from gpudev.ports.store import Reservations, StoredEvent
+from gpudev.ports.reservations import JobOutputs, Reservations, StoredEvent
 
 
 class EventHub:

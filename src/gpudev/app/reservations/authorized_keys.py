@@ -9,7 +9,7 @@ from gpudev.domain.access import check_public_keys, combine_public_keys
 from gpudev.domain.errors import Invalid, KeysUnavailable
 from gpudev.domain.names import check_github_user
 from gpudev.ports.clock import Clock
-from gpudev.ports.keys import KnownKeys, PublishedKeys, StoredKeys
+from gpudev.ports.identity import KnownKeys, PublishedKeys, StoredKeys
 from gpudev.texts.fact import Fact, fact
 
 FRESH_FOR = timedelta(minutes=1)

@@ -9,7 +9,7 @@ from gpudev.domain.disk import DEFAULT_DISK, DEFAULT_SIZE_GB, NO_DISK, check_dis
 from gpudev.domain.errors import Conflict, Invalid
 from gpudev.domain.reservation import Reservation
 from gpudev.ports.disks import Disks
-from gpudev.ports.store import HomeWish
+from gpudev.ports.reservations import HomeWish
 from gpudev.ports.users import User
 from gpudev.texts.fact import Fact, fact
 from gpudev.texts.vocabulary import DiskState

@@ -13,7 +13,7 @@ from gpudev.domain.errors import Conflict, NotAllowed, NotFound
 from gpudev.domain.names import MIN_PREFIX_LENGTH, UserId
 from gpudev.domain.reservation import Reservation
 from gpudev.ports.audit import AuditLog
-from gpudev.ports.store import History, ListQuery, MarkedPage, Page, Reservations
+from gpudev.ports.reservations import History, ListQuery, MarkedPage, Page, Reservations
 from gpudev.ports.users import Users
 from gpudev.texts.vocabulary import TERMINAL
 

@@ -20,7 +20,7 @@ from gpudev.domain.operations import Terms, extend, extension_of, find_allowance
 from gpudev.domain.reservation import Reservation
 from gpudev.ports.clock import Clock
 from gpudev.ports.nodes import Nodes
-from gpudev.ports.store import Operations, StoredOperation
+from gpudev.ports.reservations import Operations, StoredOperation
 from gpudev.texts.fact import Fact, fact
 from gpudev.texts.sentences import say
 from gpudev.texts.vocabulary import OperationKind, Status

@@ -25,8 +25,8 @@ from gpudev.domain.preview import (
 )
 from gpudev.domain.queue import LEARNED_FOR, Accuracy
 from gpudev.domain.reservation import Reservation
+from gpudev.ports.admissions import Forecasts
 from gpudev.ports.clock import Clock
-from gpudev.ports.forecasts import Forecasts
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,9 @@ from gpudev.domain.access import choose_address, may_connect
 from gpudev.domain.names import ReservationId, find_id_range
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.server import SshAddress
-from gpudev.ports.api_keys import ApiKeys
 from gpudev.ports.clock import Clock
-from gpudev.ports.store import Reservations
+from gpudev.ports.reservations import Reservations
+from gpudev.ports.users import ApiKeys
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ from gpudev.domain.names import (
 from gpudev.domain.preview import Wish, check_start, wish_of
 from gpudev.domain.reservation import Event, Reservation, Settings, Spec, State
 from gpudev.ports.clock import Clock
-from gpudev.ports.store import HomeWish, Reservations
+from gpudev.ports.reservations import HomeWish, Reservations
 from gpudev.ports.users import User
 from gpudev.texts.fact import Fact, fact
 from gpudev.texts.sentences import say

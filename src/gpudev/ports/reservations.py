@@ -1,4 +1,4 @@
-"""Reservations with their events and operations, admission, and the GPU types.
+"""Reservations with their events, operations and outputs.
 
 Every method is one transaction and raises `StoreUnavailable` when the database does not answer.
 """
@@ -6,24 +6,18 @@ Every method is one transaction and raises `StoreUnavailable` when the database 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NewType, Protocol
 
 from gpudev.domain.audit import AuditEntry
-from gpudev.domain.capacity import Availability, Node, NodeRoom
-from gpudev.domain.catalogue import GpuType
 from gpudev.domain.disk import DEFAULT_SIZE_GB, DiskId
 from gpudev.domain.drain import Drain
-from gpudev.domain.names import NodeName, OperationId, ReservationId, UserId
+from gpudev.domain.names import OperationId, ReservationId, UserId
 from gpudev.domain.operations import NO_TERMS, Operation, OperationOutcome, Terms
 from gpudev.domain.plans.turn import Record
-from gpudev.domain.policy import FairShare
-from gpudev.domain.queue import Habits, QueuePlace
 from gpudev.domain.quota import NO_LIMIT, Quota
 from gpudev.domain.reservation import Event, Reservation
-from gpudev.domain.scaling import TypeCapacity
 from gpudev.ports.turns import Lease
 from gpudev.ports.users import ShownKey, User
 from gpudev.texts.fact import Fact
@@ -96,17 +90,6 @@ class ListQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredAvailability:
-    """One type's room with what is wanted of it."""
-
-    availability: Availability
-    max_per_node: int
-    queued_requests: int
-    queued_gpus: int
-    updated_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True)
 class StatusCount:
     reservations: int
     gpus: int
@@ -146,7 +129,9 @@ class Reservations(Protocol):
         """The key's owner, and whether a live reservation of theirs has their disk of this name."""
         ...
 
-    async def get(self, reservation_id: ReservationId) -> Reservation: ...
+    async def get(self, reservation_id: ReservationId) -> Reservation:
+        """The reservation with this id; `NotFound` if there is none."""
+        ...
 
     async def list_matching(self, user_id: UserId, text: str) -> tuple[Reservation, ...]:
         """The user's reservations that `text` may mean; see `app.reservations.lookup`."""
@@ -181,7 +166,9 @@ class Reservations(Protocol):
         """Everybody's that wait, by GPU type, in the order in which they came."""
         ...
 
-    async def list_events(self, reservation_id: ReservationId, after: int) -> tuple[StoredEvent, ...]: ...
+    async def list_events(self, reservation_id: ReservationId, after: int) -> tuple[StoredEvent, ...]:
+        """What happened to it after the event of this number, in order."""
+        ...
 
     async def claim(self, reservation_id: ReservationId, lease: timedelta) -> Claim | None:
         """Lease a reservation for one turn; None while another process has it, or when there is none."""
@@ -223,13 +210,17 @@ class Reservations(Protocol):
         """Tell every controller that this one wants its turn."""
         ...
 
-    async def count_live(self) -> Mapping[Status, StatusCount]: ...
+    async def count_live(self) -> Mapping[Status, StatusCount]:
+        """How many live reservations there are in each status, and their GPUs."""
+        ...
 
 
 class History(Protocol):
     """What is over, read from where it may be a moment late."""
 
-    async def list_page(self, query: ListQuery) -> Page: ...
+    async def list_page(self, query: ListQuery) -> Page:
+        """Newest first, to be shown."""
+        ...
 
 
 class Operations(Protocol):
@@ -251,99 +242,20 @@ class Operations(Protocol):
         """
         ...
 
-    async def settle(self, outcomes: Sequence[OperationOutcome], now: datetime) -> None: ...
+    async def settle(self, outcomes: Sequence[OperationOutcome], now: datetime) -> None:
+        """Write what became of operations."""
+        ...
 
     async def get(self, operation_id: OperationId, user_id: UserId | None) -> StoredOperation:
         """One of this user's, or anybody's where no user is given."""
         ...
 
 
-class AdmissionTransaction(Protocol):
-    """One pass for one GPU type. Nobody else admits for it until this transaction ends."""
-
-    async def read(self) -> tuple[Reservation, ...]:
-        """All that wait, and all that hold room."""
+class JobOutputs(Protocol):
+    async def keep(self, reservation_id: ReservationId, output: str) -> None:
+        """A second time replaces the first. The text is at most `domain.job.MAX_OUTPUT` bytes long."""
         ...
 
-    async def read_habits(self, since: datetime) -> Habits:
-        """How long those of this type waited who started since then."""
+    async def find(self, reservation_id: ReservationId) -> str | None:
+        """None if none was kept."""
         ...
-
-    async def list_port_slots(self) -> frozenset[str]:
-        """The ready addresses that reservations of any type have."""
-        ...
-
-    async def list_disk_busy(self) -> frozenset[ReservationId]:
-        """Those of the waiting whose disk is not free."""
-        ...
-
-    async def list_disk_zones(self) -> Mapping[ReservationId, str]:
-        """Where the disks of those that wait are; without those that are nowhere yet."""
-        ...
-
-    async def record(self, record: Record) -> bool:
-        """A guarded write; False if somebody else moved first, `Stale` if its port slot was given away.
-
-        A placement takes the reservation's disk as well, or does not happen.
-        """
-        ...
-
-    async def read_use(self, fair_share: FairShare, now: datetime) -> Mapping[UserId, float]:
-        """What users have used of the type, in GPU-hours that count less the older they are."""
-        ...
-
-    async def set_rooms(self, rooms: Sequence[NodeRoom]) -> None:
-        """Keep which nodes are in service, for those who ask what would be; see `ports.forecasts`."""
-        ...
-
-    async def list_drains(self) -> tuple[Drain, ...]:
-        """Of nodes of every type."""
-        ...
-
-    async def set_nodes(self, nodes: Sequence[Node]) -> None:
-        """Keep which nodes of the type there are, as the cluster shows them; see `ports.nodes`."""
-        ...
-
-    async def set_emptied(self, nodes: Sequence[NodeName], now: datetime) -> tuple[NodeName, ...]:
-        """Note that nothing is left on these drained nodes; those of which it was not noted before."""
-        ...
-
-    async def set_queue_places(self, places: Sequence[QueuePlace], now: datetime) -> None: ...
-
-
-class Admissions(Protocol):
-    def lock(self, gpu_type: str) -> AbstractAsyncContextManager[AdmissionTransaction]: ...
-
-    async def wake(self, gpu_type: str) -> None:
-        """Tell every controller that a pass for this type is wanted."""
-        ...
-
-    async def list_waiting_types(self) -> tuple[str, ...]:
-        """GPU types that somebody waits for: for room, or for a drained node to become empty."""
-        ...
-
-
-class GpuTypes(Protocol):
-    async def sync(self, offered: Sequence[GpuType]) -> None:
-        """Make the table say what the catalogue says: these are on offer, all others are not."""
-        ...
-
-    async def list_all(self) -> tuple[GpuType, ...]:
-        """Every type that is or ever was on offer, as far as the table remembers it."""
-        ...
-
-    async def set_availability(self, availability: Availability, updated_by: str, now: datetime) -> None:
-        """Keep the room of a type, if it is another than before."""
-        ...
-
-    async def set_capacity(
-        self, capacity: Mapping[str, TypeCapacity], updated_by: str, now: datetime
-    ) -> None:
-        """Keep how many machines of each type the cloud runs, and how many it should."""
-        ...
-
-    async def list_availability(self) -> tuple[StoredAvailability, ...]: ...
-
-    async def list_availability_for_key(
-        self, key: ShownKey
-    ) -> tuple[User | None, tuple[StoredAvailability, ...]]: ...

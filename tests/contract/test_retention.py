@@ -10,7 +10,7 @@ import pytest
 from gpudev.app.controllers import chores
 from gpudev.app.controllers.chores import KEEP_KEYS, KEEP_MESSAGES, Pruning
 from gpudev.bootstrap.foundation import Stores
-from gpudev.ports.github import StoredChallenge
+from gpudev.ports.identity import StoredChallenge
 from gpudev.ports.users import NewKey, User
 from tests.support.reservations import NOON, make_reservation, submit
 

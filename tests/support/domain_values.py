@@ -10,7 +10,7 @@ from gpudev.domain.catalogue import GpuType
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.names import NodeName, OperationId, ReservationId, UserId
 from gpudev.domain.operations import Operation, Terms
-from gpudev.domain.reservation import Reservation
+from gpudev.domain.reservation import Reservation, Spec
 from gpudev.domain.server import Member, ObservedMember, ObservedServer, ServerPhase, SshAddress
 from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import PLACED, TERMINAL, OperationKind, Reason, Status
@@ -32,6 +32,13 @@ SLOTTED = GpuType("slotted", "test.cpu", gpus_per_node=0, vcpus=32, memory_gib=6
 def make_id(number: int) -> ReservationId:
     """A UUID whose first eight characters tell the number."""
     return ReservationId(f"{number:08x}-0000-4000-8000-{number:012x}")
+
+
+def make_spec(gpu_type: str, gpu_count: int, duration: timedelta, **more: Any) -> Spec:
+    """What somebody asks for."""
+    asker = {"user_id": UserId(1), "username": "", "name": ""}
+    asked = {"gpu_type": gpu_type, "gpu_count": gpu_count, "duration": duration, "created_at": NOW}
+    return Spec(**{**asker, **asked, **more})
 
 
 def make_reservation(number: int = 1, **changes: Any) -> Reservation:

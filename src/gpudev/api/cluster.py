@@ -98,9 +98,10 @@ async def preview(
     app: App, caller: Caller, zone: Zone, body: Annotated[SubmitRequest, Body(openapi_examples=EXAMPLES)]
 ) -> Response:
     """What would become of a request: whether it starts now, else when and why, and what would be sooner."""
-    request = read_request(body, "", app.cluster.backend_fields)
+    now = app.now()
+    request = read_request(body, caller, now, app.cluster.backend_fields)
     foreseen, nearby = await app.reservations.preview(caller, request)
-    return json_response(_preview(foreseen, nearby, app.now(), zone))
+    return json_response(_preview(foreseen, nearby, now, zone))
 
 
 @queue_router.get("/queue/accuracy", response_model=AccuracyResponse)
@@ -128,9 +129,9 @@ def _preview(
 
 def _nearby(foreseen: Foreseen, start: datetime) -> Nearby:
     return Nearby(
-        gpu_type=foreseen.wish.gpu_type,
-        gpu_count=foreseen.wish.gpu_count,
-        duration_hours=foreseen.wish.duration / _HOUR,
+        gpu_type=foreseen.spec.gpu_type,
+        gpu_count=foreseen.spec.gpu_count,
+        duration_hours=foreseen.spec.duration / _HOUR,
         starts_now=foreseen.starts_now,
         estimated_start_at=start,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import tzinfo
+from datetime import datetime, tzinfo
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
@@ -17,11 +17,12 @@ from gpudev.api.encoding import json_response
 from gpudev.api.errors import OF_EVERY_CALLER, problems
 from gpudev.api.submit_0_3 import NO_CUSTOM_IMAGE, own_image, read_0_3
 from gpudev.api.times import Zone
+from gpudev.app.identity import User
 from gpudev.app.reservations import ReserveRequest, Submitter, WantedDisk
 from gpudev.domain.disk import NO_DISK
 from gpudev.domain.errors import Invalid
 from gpudev.domain.expiry import duration_of
-from gpudev.domain.reservation import Settings
+from gpudev.domain.reservation import Settings, Spec
 from gpudev.texts.zones import find_zone
 from gpudev.wire.jobs import SubmitRequest, SubmitRequest03, SubmitResponse
 from gpudev.wire.text import Name
@@ -92,11 +93,11 @@ async def submit(
     x_gpu_dev_client: Annotated[Name | None, Header(description="Version of the client.")] = None,
 ) -> Response:
     """Ask for a dev server. The same `Idempotency-Key` again gives the same reservation."""
-    fields = app.cluster.backend_fields
+    user, now, fields = submitter.caller, app.now(), app.cluster.backend_fields
     if isinstance(body, SubmitRequest03):
-        request = read_0_3(body, fields)
+        request = read_0_3(body, user, now, fields)
     else:
-        request = read_request(body, x_gpu_dev_client or "", fields)
+        request = read_request(body, user, now, fields, x_gpu_dev_client or "")
     settings = replace(request.settings, time_zone=_name_zone(body, zone))
     request = replace(request, settings=settings)
     reservation = await app.reservations.submit(submitter, request, idempotency_key or "")
@@ -123,16 +124,23 @@ def _name_zone(body: SubmitRequest | SubmitRequest03, zone: tzinfo) -> str:
     return named
 
 
-def read_request(body: SubmitRequest, client_version: str, backend_fields: frozenset[str]) -> ReserveRequest:
+def read_request(
+    body: SubmitRequest, user: User, now: datetime, backend_fields: frozenset[str], client_version: str = ""
+) -> ReserveRequest:
     _refuse_what_is_not_there(body, backend_fields)
     return ReserveRequest(
-        gpu_type=body.gpu_type,
-        gpu_count=body.gpu_count,
-        duration=duration_of(body.duration_hours),
-        name=body.name or "",
+        spec=Spec(
+            user_id=user.user_id,
+            username=user.username,
+            name=body.name or "",
+            gpu_type=body.gpu_type,
+            gpu_count=body.gpu_count,
+            duration=duration_of(body.duration_hours),
+            created_at=now,
+            start_at=body.start_at,
+            node_labels=body.node_labels or {},
+        ),
         distributed=body.distributed or False,
-        start_at=body.start_at,
-        node_labels=body.node_labels or {},
         settings=Settings(
             image=own_image(body.image),
             env_vars=body.env_vars,

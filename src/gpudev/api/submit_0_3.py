@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import datetime
 
+from gpudev.app.identity import User
 from gpudev.app.reservations import ReserveRequest, WantedDisk
 from gpudev.domain.errors import Invalid
 from gpudev.domain.expiry import duration_of
 from gpudev.domain.names import parse_reservation_id
-from gpudev.domain.reservation import Settings
+from gpudev.domain.reservation import Settings, Spec
 from gpudev.texts.fact import Fact, fact
 from gpudev.wire.jobs import SubmitRequest03
 
@@ -55,14 +57,23 @@ def own_image(image: str | None) -> str:
     return "" if image is None or image == NO_CUSTOM_IMAGE else image
 
 
-def read_0_3(body: SubmitRequest03, backend_fields: frozenset[str] = frozenset()) -> ReserveRequest:
+def read_0_3(
+    body: SubmitRequest03, user: User, now: datetime, backend_fields: frozenset[str] = frozenset()
+) -> ReserveRequest:
     _refuse_what_is_not_there(body, backend_fields)
     asked = body.env_vars
     wanted_id = asked.get("RESERVATION_ID", "")
     return ReserveRequest(
-        gpu_type=asked.get("GPU_TYPE", DEFAULT_TYPE),
-        gpu_count=_read_count(asked.get("GPU_COUNT", DEFAULT_COUNT)),
-        duration=duration_of(body.duration_hours),
+        spec=Spec(
+            user_id=user.user_id,
+            username=user.username,
+            name="",
+            gpu_type=asked.get("GPU_TYPE", DEFAULT_TYPE),
+            gpu_count=_read_count(asked.get("GPU_COUNT", DEFAULT_COUNT)),
+            duration=duration_of(body.duration_hours),
+            created_at=now,
+            warnings=tuple(_list_warnings(asked)),
+        ),
         wished_name=asked.get("POD_NAME", ""),
         reservation_id=parse_reservation_id(wanted_id) if wanted_id else None,
         settings=Settings(
@@ -70,7 +81,6 @@ def read_0_3(body: SubmitRequest03, backend_fields: frozenset[str] = frozenset()
             env_vars={name: value for name, value in asked.items() if name not in MEANT_FOR_US},
             github_user=asked.get("GITHUB_USER", ""),
         ),
-        warnings=tuple(_list_warnings(asked)),
         disk=WantedDisk(body.disk_name or "", body.disk_size_gb),
     )
 

@@ -8,10 +8,10 @@ if nobody's promise moves.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from gpudev.domain.capacity import Labels, has_labels
+from gpudev.domain.capacity import has_labels
 from gpudev.domain.catalogue import GpuType
 from gpudev.domain.errors import Conflict, Invalid
 from gpudev.domain.expiry import MIN_DURATION
@@ -29,24 +29,10 @@ _HALF_HOUR = timedelta(minutes=30)
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What one would ask for."""
-
-    gpu_type: str
-    gpu_count: int
-    duration: timedelta
-    node_count: int = 1
-    start_at: datetime | None = None
-    node_labels: Labels = field(default_factory=dict)
-    username: str = ""
-    """Who asks: quotas are by user."""
-
-
-@dataclass(frozen=True, slots=True)
 class Foreseen:
-    """When a wish would come true. No start: it is not known, or it never would."""
+    """When a request would start. No start: it is not known, or it never would."""
 
-    wish: Wish
+    spec: Spec
     start: datetime | None
     starts_now: bool
     reason: Reason | None = None
@@ -65,20 +51,20 @@ class Foresight:
         self._reasons = WaitingReasons(situation, self._promises)
         self._habits = habits
 
-    def foresee(self, wish: Wish) -> Foreseen:
-        request = _request_for(wish, self._situation.now)
+    def foresee(self, spec: Spec) -> Foreseen:
+        request = _request_for(spec, self._situation.now)
         slot = self._promises.plan.find(self._situation.ask_of(request))
         if slot is not None and slot.start == self._promises.plan.origin:
-            return Foreseen(wish, self._situation.now, starts_now=True)
+            return Foreseen(spec, self._situation.now, starts_now=True)
         reason, detail = self._reasons.explain(request, slot, is_takeable=self._is_takeable(request))
         start = self._situation.policy.grid.time_of(slot.start) if slot else None
         return Foreseen(
-            wish,
+            spec,
             start,
             starts_now=False,
             reason=reason,
             detail=detail,
-            likely_start=self._likely(wish, start),
+            likely_start=self._likely(spec, start),
         )
 
     def stays_until(self, holder: Reservation) -> datetime | None:
@@ -92,11 +78,11 @@ class Foresight:
         policy = self._situation.policy
         return policy.grid.time_of(step) - policy.grace if step < FOREVER else None
 
-    def _likely(self, wish: Wish, start: datetime | None) -> tuple[datetime, datetime] | None:
-        if start is None or wish.start_at is not None:
+    def _likely(self, spec: Spec, start: datetime | None) -> tuple[datetime, datetime] | None:
+        if start is None or spec.start_at is not None:
             return None
-        slots = max(1, wish.gpu_count)
-        likely = self._habits.find_likely_start(self._situation.now, start, slots, wish.duration)
+        slots = max(1, spec.gpu_count)
+        likely = self._habits.find_likely_start(self._situation.now, start, slots, spec.duration)
         return (likely.earliest, likely.latest) if likely else None
 
     def _is_takeable(self, request: Reservation) -> bool:
@@ -113,50 +99,26 @@ def is_sooner(one: Foreseen, other: Foreseen) -> bool:
     return one.start is not None and (other.start is None or one.start < other.start)
 
 
-def list_smaller(wish: Wish, gpu_type: GpuType) -> Iterator[Wish]:
+def list_smaller(spec: Spec, gpu_type: GpuType) -> Iterator[Spec]:
     """The same with fewer GPUs, the most first."""
-    for nodes in range(wish.node_count - 1, 1, -1):
-        yield replace(wish, gpu_count=nodes * gpu_type.gpus_per_node, node_count=nodes)
+    for nodes in range(spec.node_count - 1, 1, -1):
+        yield replace(spec, gpu_count=nodes * gpu_type.gpus_per_node, node_count=nodes)
     for count in reversed(gpu_type.counts_on_one_node):
-        if count < wish.gpu_count:
-            yield replace(wish, gpu_count=count, node_count=1)
+        if count < spec.gpu_count:
+            yield replace(spec, gpu_count=count, node_count=1)
 
 
-def list_shorter(wish: Wish) -> Iterator[Wish]:
+def list_shorter(spec: Spec) -> Iterator[Spec]:
     """The same for a shorter time, in whole half hours, the longest first."""
     for part in _PARTS_OF_LENGTH:
-        shorter = wish.duration * part // _HALF_HOUR * _HALF_HOUR
+        shorter = spec.duration * part // _HALF_HOUR * _HALF_HOUR
         if shorter >= MIN_DURATION:
-            yield replace(wish, duration=shorter)
+            yield replace(spec, duration=shorter)
 
 
-def wish_of(draft: Reservation) -> Wish:
-    return Wish(
-        gpu_type=draft.spec.gpu_type,
-        gpu_count=draft.spec.gpu_count,
-        duration=draft.spec.duration,
-        node_count=draft.spec.node_count,
-        start_at=draft.spec.start_at,
-        node_labels=draft.spec.node_labels,
-        username=draft.spec.username,
-    )
-
-
-def _request_for(wish: Wish, now: datetime) -> Reservation:
+def _request_for(spec: Spec, now: datetime) -> Reservation:
     """At the end of the line, as a request that comes now would be."""
-    spec = Spec(
-        user_id=UserId(0),
-        username=wish.username,
-        name="",
-        gpu_type=wish.gpu_type,
-        gpu_count=wish.gpu_count,
-        node_count=wish.node_count,
-        duration=wish.duration,
-        created_at=now,
-        start_at=wish.start_at,
-        node_labels=wish.node_labels,
-    )
-    return Reservation(ReservationId("preview"), spec)
+    return Reservation(ReservationId("preview"), replace(spec, user_id=UserId(0), name="", created_at=now))
 
 
 FURTHEST = timedelta(days=30)
@@ -177,15 +139,15 @@ def check_booking(foreseen: Foreseen, start_at: datetime) -> None:
     """Refuse what cannot start when it was asked for; the nearest time is told."""
     if foreseen.start == start_at or (foreseen.starts_now and foreseen.start and foreseen.start >= start_at):
         return
-    wish = foreseen.wish
+    spec = foreseen.spec
     if foreseen.start is None:
         raise Conflict(
-            "booking_never_possible", gpu_count=wish.gpu_count, gpu_type=wish.gpu_type, code="no_room_then"
+            "booking_never_possible", gpu_count=spec.gpu_count, gpu_type=spec.gpu_type, code="no_room_then"
         )
     raise Conflict(
         "booking_has_no_room",
-        gpu_count=wish.gpu_count,
-        gpu_type=wish.gpu_type,
+        gpu_count=spec.gpu_count,
+        gpu_type=spec.gpu_type,
         start=start_at,
         nearest=foreseen.start,
         code="no_room_then",

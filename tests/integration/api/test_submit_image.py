@@ -10,11 +10,14 @@ from pathlib import Path
 import pytest
 
 from gpudev.api.submit_0_3 import NO_CUSTOM_IMAGE, read_0_3
+from gpudev.domain.names import UserId
+from gpudev.ports.users import User
 from gpudev.wire.jobs import SubmitRequest03
 from tests.integration.api.conftest import Person, offer_types
 from tests.support.api_server import ApiServer, running_api
-from tests.support.reservations import open_test_stores
+from tests.support.reservations import NOON, open_test_stores
 
+ADA = User(UserId(1), "ada")
 IMAGE = "registry.example/team/image:1"
 
 
@@ -41,9 +44,9 @@ def test_an_image_is_kept_with_the_reservation(ada: Person, module_database: str
 def test_a_client_of_0_3_can_ask_for_one_as_well() -> None:
     variables = {"GPU_TYPE": "t4", "GPU_COUNT": "1"}
     asked = SubmitRequest03(duration_hours=1, env_vars=variables, image=IMAGE)
-    assert read_0_3(asked, frozenset({"image"})).settings.image == IMAGE
+    assert read_0_3(asked, ADA, NOON, frozenset({"image"})).settings.image == IMAGE
     standard = replace(asked, image=NO_CUSTOM_IMAGE)
-    assert read_0_3(standard, frozenset({"image"})).settings.image == ""
+    assert read_0_3(standard, ADA, NOON, frozenset({"image"})).settings.image == ""
 
 
 def test_what_is_no_name_of_an_image_is_refused(ada: Person) -> None:

@@ -14,7 +14,6 @@ from gpudev.domain.operations import extend, find_allowance
 from gpudev.domain.plans.promises import Situation
 from gpudev.domain.preview import (
     Foresight,
-    Wish,
     check_booking,
     check_start,
     is_sooner,
@@ -25,11 +24,11 @@ from gpudev.domain.queue import ANY_LENGTH, Habits, WaitRatios
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.schedule.grid import Grid
 from gpudev.texts.vocabulary import Reason, Status
-from tests.support.domain_values import HOUR, MINUTE, NOW, OCTO, POLICY, QUAD, make_reservation
+from tests.support.domain_values import HOUR, MINUTE, NOW, OCTO, POLICY, QUAD, make_reservation, make_spec
 from tests.support.parts import change
 from tests.support.words import words_of
 
-WISH = Wish(QUAD.name, 4, HOUR)
+WISH = make_spec(QUAD.name, 4, HOUR)
 HABITS = Habits({(4, 1, ANY_LENGTH): WaitRatios(0.5, 0.75, 1.0)})
 
 
@@ -76,7 +75,7 @@ def test_a_booking_has_its_time_and_no_window() -> None:
 
 def test_smaller_and_shorter_ones_are_listed_from_the_nearest() -> None:
     assert [wish.gpu_count for wish in list_smaller(WISH, QUAD)] == [2, 1]
-    gang = Wish(OCTO.name, 24, HOUR, node_count=3)
+    gang = make_spec(OCTO.name, 24, HOUR, node_count=3)
     assert [(wish.gpu_count, wish.node_count) for wish in list_smaller(gang, OCTO)] == [
         (16, 2),
         (8, 1),

@@ -77,7 +77,7 @@ class ReservationUseCases:
         self, caller: Caller, request: ReserveRequest
     ) -> Awaitable[tuple[Foreseen, tuple[Foreseen, ...]]]:
         """What would become of a request, and what like it would start sooner."""
-        return self.forecasts.foresee(self.submission.read_wish(caller, request))
+        return self.forecasts.foresee(self.submission.check_spec(caller, request))
 
     def find(self, caller: Caller, text: str) -> Awaitable[Reservation]:
         """The reservation that is meant by an id, a prefix or a name."""

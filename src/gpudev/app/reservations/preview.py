@@ -16,15 +16,13 @@ from gpudev.domain.policy import ALIKE, Shares, SharingPolicy
 from gpudev.domain.preview import (
     Foreseen,
     Foresight,
-    Wish,
     check_booking,
     is_sooner,
     list_shorter,
     list_smaller,
-    wish_of,
 )
 from gpudev.domain.queue import LEARNED_FOR, Accuracy
-from gpudev.domain.reservation import Reservation
+from gpudev.domain.reservation import Reservation, Spec
 from gpudev.ports.admissions import Forecasts
 from gpudev.ports.clock import Clock
 
@@ -37,15 +35,15 @@ class Preview:
     clock: Clock
     sharing: SharingPolicy = ALIKE
 
-    async def foresee(self, wish: Wish) -> tuple[Foreseen, tuple[Foreseen, ...]]:
+    async def foresee(self, spec: Spec) -> tuple[Foreseen, tuple[Foreseen, ...]]:
         """What would become of it, and up to three like it that start sooner, found on the same plan."""
-        gpu_type = self.catalogue.get(wish.gpu_type)
+        gpu_type = self.catalogue.get(spec.gpu_type)
         foresight = await self._read(gpu_type)
-        asked = foresight.foresee(wish)
-        if asked.starts_now or wish.start_at is not None:
+        asked = foresight.foresee(spec)
+        if asked.starts_now or spec.start_at is not None:
             return asked, ()
-        smaller = _first_sooner(asked, map(foresight.foresee, list_smaller(wish, gpu_type)))
-        shorter = _first_sooner(asked, map(foresight.foresee, list_shorter(wish)))
+        smaller = _first_sooner(asked, map(foresight.foresee, list_smaller(spec, gpu_type)))
+        shorter = _first_sooner(asked, map(foresight.foresee, list_shorter(spec)))
         elsewhere = await self._find_elsewhere(asked)
         return asked, (*smaller, *elsewhere, *shorter)
 
@@ -53,9 +51,8 @@ class Preview:
         """Refuse a booking that cannot have its time; a repeat does not stand in its own way."""
         if draft.spec.start_at is None:
             return
-        wish = wish_of(draft)
         foresight = await self._read(self.catalogue.get(draft.spec.gpu_type), itself)
-        check_booking(foresight.foresee(wish), draft.spec.start_at)
+        check_booking(foresight.foresee(draft.spec), draft.spec.start_at)
 
     async def find_stay(self, holder: Reservation) -> datetime | None:
         """How long it may go on before others were promised its room; None: as long as it likes."""
@@ -82,19 +79,19 @@ class Preview:
         """The same of the other type that starts first; the name breaks ties."""
         found: list[Foreseen] = []
         for gpu_type in self.catalogue.types:
-            wish = replace(asked.wish, gpu_type=gpu_type.name)
-            if gpu_type.name != asked.wish.gpu_type and _offers(gpu_type, wish):
-                found.append((await self._read(gpu_type)).foresee(wish))
+            spec = replace(asked.spec, gpu_type=gpu_type.name)
+            if gpu_type.name != asked.spec.gpu_type and _offers(gpu_type, spec):
+                found.append((await self._read(gpu_type)).foresee(spec))
         sooner = [one for one in found if is_sooner(one, asked)]
-        return tuple(sorted(sooner, key=lambda one: (one.start, one.wish.gpu_type))[:1])
+        return tuple(sorted(sooner, key=lambda one: (one.start, one.spec.gpu_type))[:1])
 
 
 def _first_sooner(asked: Foreseen, others: Iterable[Foreseen]) -> tuple[Foreseen, ...]:
     return next(((other,) for other in others if is_sooner(other, asked)), ())
 
 
-def _offers(gpu_type: GpuType, wish: Wish) -> bool:
+def _offers(gpu_type: GpuType, spec: Spec) -> bool:
     try:
-        return check_nodes(gpu_type, wish.gpu_count, distributed=wish.node_count > 1) == wish.node_count
+        return check_nodes(gpu_type, spec.gpu_count, distributed=spec.node_count > 1) == spec.node_count
     except Invalid:
         return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -31,7 +31,7 @@ from gpudev.domain.names import (
     normalise_name,
     suffix_name,
 )
-from gpudev.domain.preview import Wish, check_start, wish_of
+from gpudev.domain.preview import check_start
 from gpudev.domain.reservation import Event, Reservation, Settings, Spec, State
 from gpudev.ports.clock import Clock
 from gpudev.ports.reservations import HomeWish, Reservations
@@ -46,25 +46,18 @@ _MOST_CLASHES = 5
 
 @dataclass(frozen=True, slots=True)
 class ReserveRequest:
-    gpu_type: str
-    gpu_count: int
-    duration: timedelta
-    name: str = ""
+    """A request as it was sent: `Submission` checks it, and fills in what was left open."""
+
+    spec: Spec
+    settings: Settings = field(default_factory=Settings)
+    """Without the keys of the GitHub user."""
+    disk: WantedDisk = field(default_factory=WantedDisk)
+    distributed: bool = False
+    """The GPUs may be on several whole nodes."""
     wished_name: str = ""
     """Taken as far as it can be a name, with something added where it is in use; never refused."""
     reservation_id: ReservationId | None = None
     """Chosen by the client: whoever asks for it again means the same request."""
-    distributed: bool = False
-    """The GPUs may be on several whole nodes."""
-    start_at: datetime | None = None
-    """Booked for this time, not to start before."""
-    node_labels: Mapping[str, str] = field(default_factory=dict)
-    """Only on nodes with these labels."""
-    settings: Settings = field(default_factory=Settings)
-    """As they were sent; they are checked, and the keys of the GitHub user added, before they are kept."""
-    warnings: tuple[Fact, ...] = ()
-    """What the user should know of how the request was read."""
-    disk: WantedDisk = field(default_factory=WantedDisk)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +79,19 @@ class Submission:
     submits: Limiter
     """For each user."""
 
-    def read_wish(self, user: User, request: ReserveRequest) -> Wish:
-        """What is asked for, checked as far as the queue has to do with it."""
-        gpu_type = self.catalogue.get(request.gpu_type)
-        return Wish(
-            gpu_type=gpu_type.name,
-            gpu_count=request.gpu_count,
-            node_count=check_nodes(gpu_type, request.gpu_count, distributed=request.distributed),
-            duration=check_duration(request.duration),
-            start_at=self._check_start(request),
-            node_labels=check_labels(request.node_labels, self.preview.sharing.node_labels),
+    def check_spec(self, user: User, request: ReserveRequest) -> Spec:
+        """What this user asks for, checked as far as the queue has to do with it."""
+        asked = request.spec
+        gpu_type = self.catalogue.get(asked.gpu_type)
+        return replace(
+            asked,
+            user_id=user.user_id,
             username=user.username,
+            gpu_type=gpu_type.name,
+            node_count=check_nodes(gpu_type, asked.gpu_count, distributed=request.distributed),
+            duration=check_duration(asked.duration),
+            start_at=self._check_start(asked.start_at),
+            node_labels=check_labels(asked.node_labels, self.preview.sharing.node_labels),
         )
 
     async def submit(
@@ -133,40 +128,29 @@ class Submission:
 
     def _draft(self, user: User, request: ReserveRequest) -> Reservation:
         """Everything that can be checked without asking anybody; id and name are still open."""
-        wish, asked = self.read_wish(user, request), request.settings
-        if wish.node_count > 1:
+        spec, asked = self.check_spec(user, request), request.settings
+        if spec.node_count > 1:
             check_gang_environment(asked.env_vars)
-        spec = Spec(
-            user_id=user.user_id,
-            username=user.username,
-            name=check_reservation_name(request.name) if request.name else "",
-            gpu_type=wish.gpu_type,
-            gpu_count=wish.gpu_count,
-            node_count=wish.node_count,
-            duration=wish.duration,
-            start_at=wish.start_at,
-            node_labels=wish.node_labels,
-            created_at=self.clock.now(),
-            warnings=request.warnings,
-        )
+        if spec.name:
+            check_reservation_name(spec.name)
         settings = Settings(
             image=check_image(asked.image),
             env_vars=check_environment(asked.env_vars),
             client_version=check_client_version(asked.client_version),
             time_zone=asked.time_zone,
         )
-        return Reservation(ReservationId(""), spec, settings, State(detail=_describe(wish)))
+        return Reservation(ReservationId(""), spec, settings, State(detail=_describe(spec)))
 
-    def _check_start(self, request: ReserveRequest) -> datetime | None:
-        if request.start_at is None:
+    def _check_start(self, start_at: datetime | None) -> datetime | None:
+        if start_at is None:
             return None
-        return check_start(request.start_at, self.clock.now(), self.preview.policy.grid)
+        return check_start(start_at, self.clock.now(), self.preview.policy.grid)
 
     async def _submit(
         self, user: Caller, draft: Reservation, request: ReserveRequest, wish: HomeWish | None
     ) -> Reservation | None:
         """Write it under the first of its names that is free; None if the id is in use."""
-        asked = _describe(wish_of(draft))
+        asked = _describe(draft.spec)
         event = Event(EventKind.SUBMITTED, asked, draft.spec.created_at)
         entry = user.entry(AuditAction.SUBMIT, draft.id, detail=say(asked))
         names = _names(draft, request)
@@ -213,13 +197,13 @@ class Submission:
         return earlier if earlier.spec.user_id == user.user_id else None
 
 
-def _describe(wish: Wish) -> Fact:
+def _describe(spec: Spec) -> Fact:
     return fact(
         "reservation_requested",
-        gpu_count=wish.gpu_count,
-        gpu_type=wish.gpu_type,
-        node_count=wish.node_count,
-        start_at=wish.start_at,
+        gpu_count=spec.gpu_count,
+        gpu_type=spec.gpu_type,
+        node_count=spec.node_count,
+        start_at=spec.start_at,
     )
 
 

@@ -13,12 +13,21 @@ from gpudev.domain.names import NodeName, ReservationId, UserId
 from gpudev.domain.plans.admission import Observation, plan_admission, predict_availability, situation_of
 from gpudev.domain.plans.turn import AdmissionAction, Record, SetQueuePlaces
 from gpudev.domain.policy import FairShare, Maintenance, Shares, SharingPolicy
-from gpudev.domain.preview import Foresight, Wish
+from gpudev.domain.preview import Foresight
 from gpudev.domain.queue import QueuePlace
 from gpudev.domain.quota import DEFAULT_QUOTA, Quota, QuotaRule, Quotas, find_long_limit
 from gpudev.domain.reservation import Reservation
 from gpudev.texts.vocabulary import Reason, Status
-from tests.support.domain_values import HOUR, NOW, POLICY, QUAD, make_id, make_node, make_reservation
+from tests.support.domain_values import (
+    HOUR,
+    NOW,
+    POLICY,
+    QUAD,
+    make_id,
+    make_node,
+    make_reservation,
+    make_spec,
+)
 from tests.support.words import words_of
 
 A, B = NodeName("a"), NodeName("b")
@@ -108,9 +117,9 @@ class TestLongShare:
     def test_preview_tells_of_it(self) -> None:
         mine = make_reservation(1, status=Status.ACTIVE, gpu_count=4, expires_at=NOW + DAY)
         foresight = Foresight(situation_of(observe([], Shares(HALF), (mine,))), ())
-        foreseen = foresight.foresee(Wish("quad", 1, 5 * HOUR, username="ada"))
+        foreseen = foresight.foresee(make_spec("quad", 1, 5 * HOUR, username="ada"))
         assert (foreseen.starts_now, foreseen.reason) == (False, Reason.WAITING_FOR_QUOTA)
-        assert foresight.foresee(Wish("quad", 1, 4 * HOUR, username="ada")).starts_now
+        assert foresight.foresee(make_spec("quad", 1, 4 * HOUR, username="ada")).starts_now
 
 
 class TestQuota:
@@ -156,9 +165,9 @@ class TestQuota:
         )
         situation = situation_of(observe([next_one], Shares(TWO_GPUS), (mine,)))
         foresight = Foresight(situation, ())
-        foreseen = foresight.foresee(Wish("quad", 2, HOUR, username="ada"))
+        foreseen = foresight.foresee(make_spec("quad", 2, HOUR, username="ada"))
         assert (foreseen.starts_now, foreseen.reason) == (False, Reason.WAITING_FOR_QUOTA)
-        assert foresight.foresee(Wish("quad", 2, HOUR, username="bob")).starts_now
+        assert foresight.foresee(make_spec("quad", 2, HOUR, username="bob")).starts_now
         stays = Foresight(situation, (next_one,)).stays_until(mine)
         assert stays == NOW + 65 * timedelta(minutes=1) - POLICY.grace
 

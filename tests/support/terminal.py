@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import fcntl
 import os
@@ -20,6 +21,8 @@ import pyte
 DEADLINE_SECONDS = 60.0
 
 UP, DOWN, ENTER, SPACE, INTERRUPT = "\x1b[A", "\x1b[B", "\r", " ", "\x03"
+
+LAST_WORD_OF_A_MENU = "leave."
 
 _CHANGING = (
     (re.compile(r"\b(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) )?\d\d:\d\d\b"), "HH:MM"),
@@ -46,12 +49,21 @@ class Terminal:
         self._terminal = terminal
         self._screen = pyte.Screen(columns, rows)
         self._stream = pyte.Stream(self._screen)
+        # A piece may end within a character.
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self.written = ""
         """Everything, escape sequences and all."""
 
-    def wait_for(self, text: str) -> None:
-        """Until the screen shows this."""
-        self._wait_until(lambda: text in self._show(), f'"{text}" to be shown')
+    def wait_for(self, *texts: str) -> None:
+        """Until the screen shows all of this at once. What is written at once may arrive in pieces."""
+        self._wait_until(lambda: all(text in self._show() for text in texts), f"{texts} to be shown")
+
+    def wait_for_menu(self, text: str) -> None:
+        """Until a menu shows this, and all its lines are there."""
+        self._wait_until(
+            lambda: text in (shown := self._show()) and shown.endswith(LAST_WORD_OF_A_MENU),
+            f'a menu with "{text}"',
+        )
 
     def wait_until_gone(self, text: str) -> None:
         self._wait_until(lambda: text not in self._show(), f'"{text}" to go')
@@ -102,7 +114,7 @@ class Terminal:
     def _read(self, end: float) -> bool:
         ready, _, _ = select.select([self._terminal], [], [], max(0.0, end - time.monotonic()))
         piece = _read(self._terminal) if ready else b""
-        text = piece.decode(errors="replace")
+        text = self._decoder.decode(piece)
         self.written += text
         self._stream.feed(text)
         return bool(piece)

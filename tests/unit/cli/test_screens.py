@@ -90,23 +90,22 @@ def test_reserve_with_nothing_asks_for_everything(api: FakeApi, hold: threading.
     api.on("GET", f"/v1/jobs/{JOB_ID}", Reply(body=codec.encode(soon(ACTIVE))))
     with run_gpu_dev("reserve", columns=columns) as terminal:
         album = Album(terminal)
-        terminal.wait_for("Which GPUs?")
-        terminal.wait_for("leave.")
+        terminal.wait_for_menu("Which GPUs?")
         album.keep("gpu-dev reserve")
         terminal.press(ENTER)
-        terminal.wait_for("How many h100 GPUs?")
+        terminal.wait_for_menu("How many h100 GPUs?")
         terminal.press(DOWN)
-        terminal.wait_for("> 2")
+        terminal.wait_for_menu("> 2")
         album.keep("Enter, Down")
         terminal.press(ENTER)
         terminal.wait_for("For how many hours")
         terminal.press("soon", ENTER)
         terminal.wait_for_question("Write it like", "[4]:")
         terminal.press("2h30m", ENTER)
-        terminal.wait_for("Which disk")
+        terminal.wait_for_menu("Which disk")
         album.keep("Enter, soon, 2h30m")
         terminal.press(UP, ENTER)
-        terminal.wait_for("Reserve it?")
+        terminal.wait_for_question("Reserve it?", "[Y/n]:")
         album.keep("Up, Enter")
         terminal.press(ENTER)
         assert terminal.wait_for_end() == 0
@@ -131,7 +130,7 @@ def test_reserve_without_colour_asks_by_numbers(api: FakeApi, monkeypatch: pytes
             if question == size:
                 terminal.wait_for_question("For how many hours", "[4]:")
                 terminal.press(ENTER)
-        terminal.wait_for("Reserve it?")
+        terminal.wait_for_question("Reserve it?", "[Y/n]:")
         terminal.press("y", ENTER)
         assert terminal.wait_for_end() == 0
         album.keep("NO_COLOR=1 gpu-dev reserve")
@@ -154,9 +153,9 @@ def test_a_plan_that_is_turned_down_asks_for_nothing(api: FakeApi) -> None:
     api.on("POST", "/v1/jobs/preview", Reply(body=codec.encode(preview)))
     with run_gpu_dev("reserve", "-g", "1", "-H", "1", "--no-persist") as terminal:
         album = Album(terminal)
-        terminal.wait_for("Which GPUs?")
+        terminal.wait_for_menu("Which GPUs?")
         terminal.press(DOWN, ENTER)
-        terminal.wait_for("Reserve it?")
+        terminal.wait_for_question("Reserve it?", "[Y/n]:")
         album.keep("gpu-dev reserve -g 1 -H 1 --no-persist, Down, Enter")
         terminal.press("n", ENTER)
         assert terminal.wait_for_end() == 130
@@ -186,17 +185,17 @@ def test_progress_while_it_waits_and_starts(api: FakeApi, hold: threading.Event,
     api.on("GET", f"/v1/jobs/{JOB_ID}", Reply(body=codec.encode(soon(QUEUED))))
     with run_gpu_dev("reserve", "-t", "h100", columns=NARROW) as terminal:
         album = Album(terminal)
-        terminal.wait_for("Position 2")
+        terminal.wait_for("Position 2", "cancel it.")
         album.keep("gpu-dev reserve -t h100, in a narrow window")
         terminal.resize(80, 24)
-        terminal.wait_for("Not enough GPUs of this type are free on any one node.")
+        terminal.wait_for("Not enough GPUs of this type are free on any one node.", "cancel it.")
         album.keep("a wide window")
         api.on("GET", f"/v1/jobs/{JOB_ID}", Reply(body=codec.encode(soon(ACTIVE))))
         steps[0].set()
         terminal.wait_for("usually 8 s")
         album.keep("it is placed")
         steps[1].set()
-        terminal.wait_until_gone("Starting")
+        terminal.wait_for("Fetching the image: pytorch  ", " s")
         album.keep("its image is fetched")
         hold.set()
         assert terminal.wait_for_end() == 0
@@ -226,7 +225,7 @@ def test_ctrl_c_asks_what_shall_become_of_it(
         album = Album(terminal)
         terminal.wait_for("Position 2")
         terminal.press(INTERRUPT)
-        terminal.wait_for("What about")
+        terminal.wait_for_menu("What about")
         album.keep("Ctrl-C")
         terminal.press(*keys)
         assert terminal.wait_for_end() == 130
@@ -244,7 +243,7 @@ def test_after_ctrl_c_one_can_wait_on(api: FakeApi, hold: threading.Event) -> No
     with run_gpu_dev("reserve", "-t", "h100") as terminal:
         terminal.wait_for("Position 2")
         terminal.press(INTERRUPT)
-        terminal.wait_for("What about")
+        terminal.wait_for_menu("What about")
         terminal.press(UP, ENTER)
         assert terminal.wait_for_end() == 0
     assert api.seen("GET", EVENTS)[-1].headers["last-event-id"] == "1"
@@ -254,13 +253,13 @@ def test_the_selector(api: FakeApi) -> None:
     answer_list(api, soon(ACTIVE), soon(OTHER), soon(QUEUED))
     with run_gpu_dev("cancel") as terminal:
         album = Album(terminal)
-        terminal.wait_for("Cancel which?")
+        terminal.wait_for_menu("Cancel which?")
         album.keep("gpu-dev cancel")
         terminal.press(DOWN, SPACE, UP, SPACE)
-        terminal.wait_for("> [x]")
+        terminal.wait_for_menu("> [x] 7f3a91c2")
         album.keep("Down, Space, Up, Space")
         terminal.press(ENTER)
-        terminal.wait_for("Cancel these 2?")
+        terminal.wait_for_question("Cancel these 2?", "[y/N]:")
         album.keep("Enter")
         terminal.press("n", ENTER)
         assert terminal.wait_for_end() == 1
@@ -271,7 +270,7 @@ def test_the_selector_chooses_one_to_show(api: FakeApi) -> None:
     answer_list(api, soon(QUEUED), replace(A_JOB, name="notebook"))
     with run_gpu_dev("show", columns=NARROW) as terminal:
         album = Album(terminal)
-        terminal.wait_for("Which reservation?")
+        terminal.wait_for_menu("Which reservation?")
         album.keep("gpu-dev show, in a narrow window")
         terminal.press("j", ENTER)
         assert terminal.wait_for_end() == 0
@@ -289,7 +288,7 @@ def test_the_only_candidate_is_not_asked_about(api: FakeApi) -> None:
 def test_escape_leaves_a_menu(api: FakeApi) -> None:
     answer_list(api, soon(ACTIVE), soon(OTHER))
     with run_gpu_dev("show") as terminal:
-        terminal.wait_for("Which reservation?")
+        terminal.wait_for_menu("Which reservation?")
         terminal.press("\x1b")
         assert terminal.wait_for_end() == 130
 
@@ -298,10 +297,10 @@ def test_watch_is_drawn_anew_when_it_or_the_window_changes(api: FakeApi) -> None
     answer_list(api, soon(ACTIVE), soon(QUEUED))
     with run_gpu_dev("list", "--watch") as terminal:
         album = Album(terminal)
-        terminal.wait_for("position 2")
+        terminal.wait_for("position 2", "Ctrl-C to leave.")
         album.keep("gpu-dev list --watch")
         terminal.resize(NARROW, 24)
-        terminal.wait_for("    position 2")
+        terminal.wait_for("    position 2", "Ctrl-C to leave.")
         album.keep("a narrow window")
         terminal.resize(80, 24)
         answer_list(api, soon(ACTIVE))

@@ -48,6 +48,19 @@ def test_start_of_the_command_line_loads_neither_server_libraries_nor_rich() -> 
     assert not loaded & {*SERVER_LIBRARIES, "asyncio", "httpx", "requests", "rich"}
 
 
+def test_help_of_a_command_loads_nothing_that_talks_to_a_server() -> None:
+    commands = [module.name for module in MODULES if module.name.startswith("gpudev.cli.commands.")]
+    loaded = import_all("gpudev.cli.main", *commands)
+    assert not loaded & {"gpudev.client.http", "gpudev.client.session", "gpudev.wire.jobs", "http.client"}
+
+
+def test_what_is_typed_most_loads_no_dataclasses_before_it_runs() -> None:
+    loaded = import_all(
+        "gpudev.cli.main", *(f"gpudev.cli.commands.{name}" for name in ("reservations", "connect"))
+    )
+    assert not loaded & {"dataclasses", "pathlib", "subprocess", "gpudev.cli.time_options"}
+
+
 def test_the_library_is_loaded_only_when_it_is_used() -> None:
     ours = {name for name in import_all("gpudev") if name.startswith("gpudev")}
     assert ours == {"gpudev"}

@@ -11,7 +11,7 @@ import pytest
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.audit import AuditEntry
 from gpudev.domain.capacity import Node
-from gpudev.domain.drain import Drain, NodeState
+from gpudev.domain.drain import Drain
 from gpudev.domain.names import NodeName
 from gpudev.domain.plans.turn import Record
 from gpudev.domain.reservation import Event, place
@@ -20,7 +20,7 @@ from gpudev.ports.nodes import StoredNode
 from gpudev.ports.turns import Kind
 from gpudev.ports.users import User
 from gpudev.texts.fact import fact
-from gpudev.texts.vocabulary import EventKind
+from gpudev.texts.vocabulary import EventKind, NodeState
 from tests.support.active import make_active
 from tests.support.reservations import NOON, make_reservation, submit
 

@@ -30,7 +30,7 @@ from gpudev.client.manifest import Wanted, make_manifest
 from gpudev.client.session import Client
 from gpudev.client.ssh import id8
 from gpudev.client.submission import BY_TIME, BY_USER, Result, Submission
-from gpudev.texts.vocabulary import Status
+from gpudev.texts.vocabulary import EventKind, Status
 from gpudev.wire.jobs import JobDetail, JobEvent, SubmitRequest
 
 
@@ -226,7 +226,7 @@ class JobRun:
 
 def _tell(event: JobEvent) -> None:
     """We have said ourselves what was asked for."""
-    if event.kind != "submitted":
+    if event.kind != EventKind.SUBMITTED:
         say(event.message)
 
 

@@ -8,30 +8,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
 from gpudev.domain.capacity import Node
 from gpudev.domain.errors import Conflict, Invalid
 from gpudev.domain.names import NodeName
 from gpudev.domain.reservation import Reservation
 from gpudev.texts.fact import Fact, fact
+from gpudev.texts.vocabulary import NodeState
 
 MAX_REASON = 200
 _NOT_IN_A_LINE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-
-
-class NodeState(StrEnum):
-    """Where a node stands, as an admin reads it."""
-
-    IN_SERVICE = "in_service"
-    CLOSED = "closed"
-    """The cluster itself places nothing there: it is cordoned, tainted or not ready."""
-    DRAINING = "draining"
-    """Nothing new is placed there, and reservations are still there."""
-    DRAINED = "drained"
-    """Nothing new is placed there, and none is left."""
-    GONE = "gone"
-    """It was drained, and the cluster has it no more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,12 @@ from typing import Protocol
 from gpudev.domain.audit import AuditEntry
 from gpudev.domain.capacity import Availability
 from gpudev.domain.catalogue import GpuType
-from gpudev.domain.drain import Drain, NodeState, find_state
+from gpudev.domain.drain import Drain, find_state
 from gpudev.domain.names import NodeName
 from gpudev.domain.reservation import Reservation
 from gpudev.domain.scaling import TypeCapacity
 from gpudev.ports.users import ShownKey, User
+from gpudev.texts.vocabulary import NodeState
 
 
 @dataclass(frozen=True, slots=True)

@@ -180,6 +180,20 @@ class DiskEventKind(StrEnum):
     PROBLEM = "problem"
 
 
+class NodeState(StrEnum):
+    """Where a node stands, as an admin reads it."""
+
+    IN_SERVICE = "in_service"
+    CLOSED = "closed"
+    """The cluster itself places nothing there: it is cordoned, tainted or not ready."""
+    DRAINING = "draining"
+    """Nothing new is placed there, and reservations are still there."""
+    DRAINED = "drained"
+    """Nothing new is placed there, and none is left."""
+    GONE = "gone"
+    """It was drained, and the cluster has it no more."""
+
+
 class Topic(StrEnum):
     """What a notification is about."""
 

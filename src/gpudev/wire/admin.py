@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated
 
+from gpudev.texts.vocabulary import NodeState, Status
 from gpudev.wire.message import message
-from gpudev.wire.text import Text
+from gpudev.wire.text import Text, Word
 
 
 @message
@@ -163,7 +164,7 @@ class NodeReservation:
     """Its name."""
     user: str
     """Whose it is."""
-    status: str
+    status: Annotated[str, Word(*Status)]
     """Its status."""
     gpu_count: int
     """Its GPUs on this node."""
@@ -179,8 +180,8 @@ class NodeDetail:
     """Its GPU type."""
     slots: int
     """Its GPUs, or the user slots of a CPU node; 0 if it is gone."""
-    state: str
-    """in_service, closed (the cluster itself places nothing there), draining, drained, or gone."""
+    state: Annotated[str, Word(*NodeState)]
+    """Whether it takes reservations. `closed`: the cluster itself places nothing there."""
     reservations: list[NodeReservation]
     """Those that hold room there, the first to end first."""
     reason: str | None = None

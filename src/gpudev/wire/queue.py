@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import field
 from datetime import datetime
+from typing import Annotated
 
+from gpudev.texts.vocabulary import Reason
 from gpudev.wire.message import message
+from gpudev.wire.text import Word
 
 
 @message
@@ -36,7 +39,7 @@ class PreviewResponse:
     """The same, counted from now."""
     likely_start: list[datetime] | None = None
     """From when to when it would probably start, by what was learned of others, if enough was."""
-    reason: str | None = None
+    reason: Annotated[str, Word(*Reason)] | None = None
     """Why it would wait, as a constant."""
     current_detailed_status: str | None = None
     """Why it would wait, in words that name what is in the way."""

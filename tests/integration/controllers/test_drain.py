@@ -15,7 +15,6 @@ from gpudev.app.reservations.operations import ExtensionRequest, OperationReques
 from gpudev.app.reservations.preview import Preview
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
-from gpudev.domain.drain import NodeState
 from gpudev.domain.errors import Conflict, NotFound
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.names import NodeName, OperationId, UserId
@@ -23,7 +22,7 @@ from gpudev.domain.notification import Target, wants
 from gpudev.domain.reservation import Reservation
 from gpudev.ports.reservations import StoredEvent
 from gpudev.ports.turns import Kind
-from gpudev.texts.vocabulary import EventKind, OperationKind, Reason, Status, TargetKind, Topic
+from gpudev.texts.vocabulary import EventKind, NodeState, OperationKind, Reason, Status, TargetKind, Topic
 from tests.support.engines import make_reservation_engine
 from tests.support.reservations import NOON, make_reservation, open_test_stores, submit
 from tests.support.simulated_cluster import SimulatedCluster

@@ -11,7 +11,6 @@ from gpudev.domain.capacity import Node
 from gpudev.domain.drain import (
     MAX_REASON,
     Drain,
-    NodeState,
     check_stays,
     find_state,
     list_emptied,
@@ -25,6 +24,7 @@ from gpudev.domain.names import NodeName
 from gpudev.domain.notices import NOTICE_FILE, list_notices, tell_of_end
 from gpudev.domain.reservation import Reservation, clean
 from gpudev.domain.server import Member
+from gpudev.texts.vocabulary import NodeState
 from tests.support.domain_values import NOW, make_reservation
 from tests.support.parts import change
 from tests.support.words import words_of

@@ -9,7 +9,6 @@ import click
 from gpudev.cli.completion import complete_with
 from gpudev.cli.errors import INTERRUPTED
 from gpudev.cli.output import examples, put, say
-from gpudev.client.ssh import id8
 from gpudev.texts.vocabulary import Status
 
 if TYPE_CHECKING:
@@ -62,4 +61,6 @@ def _show(client: Client, job: JobDetail, tail: int | None, *, follow: bool) -> 
     if box is not None and offset is not None:
         pass_output(box, offset, write_output, follow=follow)
     elif is_silent:
+        from gpudev.client.ssh import id8
+
         say(f"{id8(job.job_id)} has written nothing.")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from gpudev.cli.render.table import format_table
 from gpudev.cli.render.times import Now, format_moment
 from gpudev.client.ssh import id8
+from gpudev.texts.vocabulary import NodeState
 from gpudev.wire.admin import (
     AuditEntryDetail,
     AuditVerification,
@@ -109,7 +110,7 @@ def format_nodes(nodes: Sequence[NodeDetail], now: Now, width: int | None = None
 
 def format_change(changed: NodeChanged, now: Now, width: int | None = None) -> str:
     """What was done and, on a node that is being drained, what it still waits for."""
-    if changed.node.state != "draining":
+    if changed.node.state != NodeState.DRAINING:
         return changed.message
     return f"{changed.message}\n{_format_reservations(changed.node.reservations, now, width)}"
 

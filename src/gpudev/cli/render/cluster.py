@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
-from gpudev.cli.render.reservations import format_gpus
 from gpudev.cli.render.table import fold, format_fields, format_table
 from gpudev.cli.render.times import Now, format_hours, format_moment, format_span, format_wait
-from gpudev.client.ssh import id8
 from gpudev.texts.vocabulary import Status
 from gpudev.wire.cluster import ClusterStatus, QueueEntry, QueueResponse, QuotaStatus, TypeAvailability
-from gpudev.wire.queue import AccuracyResponse, Nearby, PreviewResponse
+
+if TYPE_CHECKING:
+    from gpudev.wire.queue import AccuracyResponse, Nearby, PreviewResponse
+
 
 _TYPE_NUMBERS = frozenset({1, 2, 3, 4, 5})
 
@@ -74,6 +76,8 @@ def only_type(queue: QueueResponse, gpu_type: str) -> QueueResponse:
 
 
 def format_queue(queue: QueueResponse, now: Now, width: int | None = None) -> str:
+    from gpudev.client.ssh import id8
+
     header = ("TYPE", "PLACE", "GPUS", "FOR", "WAITS", "STARTS", "LIKELY", "OWNER", "YOURS")
     rows = [
         (
@@ -149,6 +153,8 @@ def _minutes(minutes: float | None) -> str:
 
 
 def _format_nearby(one: Nearby, now: Now) -> str:
+    from gpudev.cli.render.reservations import format_gpus
+
     when = "now" if one.starts_now else f"at {format_wait(one.estimated_start_at, now)}"
     return f"{format_gpus(one.gpu_type, one.gpu_count)} for {format_hours(one.duration_hours)}: {when}"
 

@@ -24,6 +24,25 @@ DELETE_DATE = "delete-date"
 TOKEN = "gpu-dev-token"  # noqa: S105 - names a request, guards nothing
 
 Tag = Mapping[str, str]
+_VOLUME_PHASES: Mapping[str, VolumePhase] = MappingProxyType(
+    {
+        "creating": VolumePhase.MAKING,
+        "available": VolumePhase.READY,
+        "in-use": VolumePhase.READY,
+        "deleting": VolumePhase.FAILED,
+        "deleted": VolumePhase.FAILED,
+        "error": VolumePhase.FAILED,
+    }
+)
+_SNAPSHOT_PHASES: Mapping[str, SnapshotPhase] = MappingProxyType(
+    {
+        "pending": SnapshotPhase.PENDING,
+        "completed": SnapshotPhase.COMPLETED,
+        "error": SnapshotPhase.FAILED,
+        "recoverable": SnapshotPhase.FAILED,
+        "recovering": SnapshotPhase.PENDING,
+    }
+)
 
 
 def read_tags(tags: Iterable[Tag] | None) -> dict[str, str]:
@@ -61,27 +80,6 @@ def _date_from(text: str | None) -> datetime | None:
     except ValueError:
         return None
     return found if found.tzinfo else found.replace(tzinfo=UTC)
-
-
-_VOLUME_PHASES: Mapping[str, VolumePhase] = MappingProxyType(
-    {
-        "creating": VolumePhase.MAKING,
-        "available": VolumePhase.READY,
-        "in-use": VolumePhase.READY,
-        "deleting": VolumePhase.FAILED,
-        "deleted": VolumePhase.FAILED,
-        "error": VolumePhase.FAILED,
-    }
-)
-_SNAPSHOT_PHASES: Mapping[str, SnapshotPhase] = MappingProxyType(
-    {
-        "pending": SnapshotPhase.PENDING,
-        "completed": SnapshotPhase.COMPLETED,
-        "error": SnapshotPhase.FAILED,
-        "recoverable": SnapshotPhase.FAILED,
-        "recovering": SnapshotPhase.PENDING,
-    }
-)
 
 
 def volume_from(value: Mapping[str, Any]) -> ObservedVolume:

@@ -51,6 +51,11 @@ _AUTHORIZATION = re.compile(
 )
 _TIME = re.compile(r"[0-9]{8}T[0-9]{6}Z")
 _PRINTABLE = re.compile(r"[\x20-\x7e]*")
+TIMEOUT_SECONDS = 5.0
+MAX_ANSWER = 65_536
+_SERVER_ERROR = 500
+_OK = 200
+_NOT_THE_CALLERS_FAULT = ("Throttl", "RequestLimitExceeded", "ServiceUnavailable", "InternalFailure")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,13 +149,6 @@ def _check_time(time: str, day: str, now: datetime) -> datetime:
     if abs(now - signed_at) > LIFE:
         raise Unauthenticated("sts_too_old", code="sts_too_old", life=LIFE)
     return signed_at
-
-
-TIMEOUT_SECONDS = 5.0
-MAX_ANSWER = 65_536
-_SERVER_ERROR = 500
-_OK = 200
-_NOT_THE_CALLERS_FAULT = ("Throttl", "RequestLimitExceeded", "ServiceUnavailable", "InternalFailure")
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,6 +65,17 @@ _PASSING = frozenset(
 
 GONE = frozenset({"InvalidVolume.NotFound", "InvalidSnapshot.NotFound"})
 """Of an answer to a deletion: it is done."""
+T = TypeVar("T")
+
+_THREADS = 8
+_PAGE = 500
+_TRIES = 4
+_CONNECT_SECONDS = 20
+_ANSWER_SECONDS = 60
+"""A page of a long listing takes its time."""
+
+Filters = Mapping[str, Sequence[str]]
+_SCHEME = "s3://"
 
 
 def code_of(error: ClientError) -> str:
@@ -84,18 +95,6 @@ def translated_errors(what: Fact) -> Iterator[None]:
         raise StorageRefused("aws_refused", aws_code=code, what=what, words=words) from error
     except BotoCoreError as error:
         raise StorageUnavailable("aws_silent", words=str(error)) from error
-
-
-T = TypeVar("T")
-
-_THREADS = 8
-_PAGE = 500
-_TRIES = 4
-_CONNECT_SECONDS = 20
-_ANSWER_SECONDS = 60
-"""A page of a long listing takes its time."""
-
-Filters = Mapping[str, Sequence[str]]
 
 
 def make_client(service: str, region: str, endpoint: str | None = None) -> Any:
@@ -251,9 +250,6 @@ class AwsVolumes:
 def _short(token: str) -> str:
     """AWS takes 64 characters: two ids are too long, and the last one tells them apart."""
     return token[-64:]
-
-
-_SCHEME = "s3://"
 
 
 class S3Listings:

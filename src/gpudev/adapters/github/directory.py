@@ -29,6 +29,8 @@ from gpudev.texts.fact import fact
 _MAX_ANSWER = 1_000_000
 _LONGEST_PAUSE_SECONDS = 3600.0
 _MAY_PUSH = frozenset({"admin", "maintain", "write"})
+_MOST_BYTES = 1_000_000
+_NOT_FOUND = 404
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,10 +153,6 @@ def _find_pause(answer: _Answer, now: float) -> float | None:
 def _limited(pause: float) -> IdentityUnavailable:
     why = fact("github_rate_limited")
     return IdentityUnavailable("github_unavailable", why=why, retry_after=timedelta(seconds=pause))
-
-
-_MOST_BYTES = 1_000_000
-_NOT_FOUND = 404
 
 
 class GitHubKeys:

@@ -29,6 +29,24 @@ from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 from gpudev.domain.errors import Unauthenticated
 from gpudev.texts.fact import Fact, fact
 
+_RSA_HASHES: dict[bytes, hashes.HashAlgorithm] = {
+    b"rsa-sha2-256": hashes.SHA256(),
+    b"rsa-sha2-512": hashes.SHA512(),
+}
+"""Not `ssh-rsa` itself, which is with SHA-1."""
+_CURVES: dict[bytes, tuple[ec.EllipticCurve, hashes.HashAlgorithm]] = {
+    b"nistp256": (ec.SECP256R1(), hashes.SHA256()),
+    b"nistp384": (ec.SECP384R1(), hashes.SHA384()),
+    b"nistp521": (ec.SECP521R1(), hashes.SHA512()),
+}
+_TOUCHED = 0x01
+MAX_SIGNATURE = 16_384
+
+_ARMOUR = re.compile(r"-----BEGIN SSH SIGNATURE-----\r?\n([A-Za-z0-9+/=\r\n]+)-----END SSH SIGNATURE-----\s*")
+_MAGIC = b"SSHSIG"
+_VERSION = 1
+_HASHES = {b"sha256": hashlib.sha256, b"sha512": hashlib.sha512}
+
 
 class Fields:
     """`struct.error` where the message is too short, or too long at its end."""
@@ -58,19 +76,6 @@ class Fields:
     def expect_end(self) -> None:
         if self._at != len(self._data):
             raise struct.error("too long")
-
-
-_RSA_HASHES: dict[bytes, hashes.HashAlgorithm] = {
-    b"rsa-sha2-256": hashes.SHA256(),
-    b"rsa-sha2-512": hashes.SHA512(),
-}
-"""Not `ssh-rsa` itself, which is with SHA-1."""
-_CURVES: dict[bytes, tuple[ec.EllipticCurve, hashes.HashAlgorithm]] = {
-    b"nistp256": (ec.SECP256R1(), hashes.SHA256()),
-    b"nistp384": (ec.SECP384R1(), hashes.SHA384()),
-    b"nistp521": (ec.SECP521R1(), hashes.SHA512()),
-}
-_TOUCHED = 0x01
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,14 +178,6 @@ _CHECKS: dict[bytes, _Check] = {
     b"sk-ssh-ed25519@openssh.com": _check_ed25519_of_security_key,
     b"sk-ecdsa-sha2-nistp256@openssh.com": _check_ecdsa_of_security_key,
 }
-
-
-MAX_SIGNATURE = 16_384
-
-_ARMOUR = re.compile(r"-----BEGIN SSH SIGNATURE-----\r?\n([A-Za-z0-9+/=\r\n]+)-----END SSH SIGNATURE-----\s*")
-_MAGIC = b"SSHSIG"
-_VERSION = 1
-_HASHES = {b"sha256": hashlib.sha256, b"sha512": hashlib.sha512}
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,37 @@ from gpudev.domain.names import ReservationId
 
 _CORE = "api/v1"
 _SNAPSHOTS = "apis/snapshot.storage.k8s.io/v1"
+Json = dict[str, Any]
+"""An object of the Kubernetes API as it is sent and received."""
+
+FIELD_MANAGER = "gpu-dev"
+MANAGED_BY = "app.kubernetes.io/managed-by"
+COMPONENT = "app.kubernetes.io/component"
+
+RESERVATION = "gpu-dev/reservation"
+"""The full id of the reservation that an object belongs to: only such an object is ever adopted."""
+PORT_SLOT = "gpu-dev/port-slot"
+"""On a pod and on the Service that leads to it."""
+SLOTS = "gpu-dev/slots"
+"""How much of its node a pod on a CPU node takes."""
+NODE = "gpu-dev/node"
+RANK = "gpu-dev/rank"
+INCARNATION = "gpu-dev/incarnation"
+"""On every pod of a gang: the uid of the whole."""
+HOST_KEY = "gpu-dev/host-key"
+HOME = "gpu-dev/home"
+"""On a pod: the claim that is its home."""
+NAMESPACE = "gpu-dev/namespace"
+"""On what has no namespace of its own: whose it is."""
+
+GPU_TYPE = "gpu-type"
+"""On nodes, by the operator."""
+PROFILING = "gpu.monitoring/profiling-dedicated"
+SIMULATED = "gpu-dev/simulated"
+"""On nodes, by the operator, if there are no GPUs behind the count: nothing about them is measured."""
+
+DEV_SERVER = "dev-server"
+PORT_SLOT_COMPONENT = "port-slot"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,39 +104,6 @@ class OwnKinds:
     @property
     def volume_snapshots(self) -> Kind:
         return Kind(_SNAPSHOTS, "volumesnapshots", self.namespace)
-
-
-Json = dict[str, Any]
-"""An object of the Kubernetes API as it is sent and received."""
-
-FIELD_MANAGER = "gpu-dev"
-MANAGED_BY = "app.kubernetes.io/managed-by"
-COMPONENT = "app.kubernetes.io/component"
-
-RESERVATION = "gpu-dev/reservation"
-"""The full id of the reservation that an object belongs to: only such an object is ever adopted."""
-PORT_SLOT = "gpu-dev/port-slot"
-"""On a pod and on the Service that leads to it."""
-SLOTS = "gpu-dev/slots"
-"""How much of its node a pod on a CPU node takes."""
-NODE = "gpu-dev/node"
-RANK = "gpu-dev/rank"
-INCARNATION = "gpu-dev/incarnation"
-"""On every pod of a gang: the uid of the whole."""
-HOST_KEY = "gpu-dev/host-key"
-HOME = "gpu-dev/home"
-"""On a pod: the claim that is its home."""
-NAMESPACE = "gpu-dev/namespace"
-"""On what has no namespace of its own: whose it is."""
-
-GPU_TYPE = "gpu-type"
-"""On nodes, by the operator."""
-PROFILING = "gpu.monitoring/profiling-dedicated"
-SIMULATED = "gpu-dev/simulated"
-"""On nodes, by the operator, if there are no GPUs behind the count: nothing about them is measured."""
-
-DEV_SERVER = "dev-server"
-PORT_SLOT_COMPONENT = "port-slot"
 
 
 def labels_of(item: Json) -> Mapping[str, str]:

@@ -43,6 +43,14 @@ from gpudev.domain.names import NodeName, ReservationId, make_printable
 from gpudev.domain.server import ServerPhase
 from gpudev.texts.fact import Fact, fact
 
+_ADDRESS_KINDS = ("ExternalIP", "InternalIP", "Hostname")
+_ENDED = frozenset({"Succeeded", "Failed"})
+_HARMLESS_TAINT = "PreferNoSchedule"
+_NOT_COUNTED = ("cpu", "memory", "ephemeral-storage", "hugepages-")
+_GIB = 1024**3
+_KERNEL_VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})", re.ASCII)
+_MAPS_TMPFS = (6, 3)
+
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
@@ -139,15 +147,6 @@ class EventFacts:
     told: Fact | None
     """None for what users need not know; it still ends what was said before."""
     at: datetime | None = None
-
-
-_ADDRESS_KINDS = ("ExternalIP", "InternalIP", "Hostname")
-_ENDED = frozenset({"Succeeded", "Failed"})
-_HARMLESS_TAINT = "PreferNoSchedule"
-_NOT_COUNTED = ("cpu", "memory", "ephemeral-storage", "hugepages-")
-_GIB = 1024**3
-_KERNEL_VERSION = re.compile(r"(\d{1,4})\.(\d{1,4})", re.ASCII)
-_MAPS_TMPFS = (6, 3)
 
 
 def read_node(item: Json, catalogue: Catalogue, zone_label: str) -> NodeFacts:

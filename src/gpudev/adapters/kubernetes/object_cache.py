@@ -29,6 +29,10 @@ from gpudev.faults import FAULTS
 Facts = TypeVar("Facts")
 
 _REMEMBERED = 2000
+_log = structlog.get_logger(__name__)
+
+_FIRST_PAUSE = 0.05
+_LONGEST_PAUSE = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,12 +113,6 @@ class ObjectCache(Generic[Facts]):
 
 def _key_of(item: Json) -> str:
     return f"{item['metadata'].get('namespace', '')}/{name_of(item)}"
-
-
-_log = structlog.get_logger(__name__)
-
-_FIRST_PAUSE = 0.05
-_LONGEST_PAUSE = 2.0
 
 
 class Sink(Protocol):

@@ -26,6 +26,10 @@ _MOST_COUNTED = 1_000_000
 _NUMBER = re.compile(r"[0-9]{1,19}(\.[0-9]{1,19})?")
 """With so few digits that it is neither infinite nor slow to read."""
 _GPU_SIGNALS = frozenset({Signal.GPU_USE, Signal.GPU_MEMORY})
+_TOTAL = re.compile(r"total ([0-9]{1,18}) ([0-9]{1,18})")
+_FILE = re.compile(r"[^ ]* ([0-9]{1,18}) ([^ ]*) ([^ ]*) (.*)", re.DOTALL)
+"""Blocks, bytes, day, minute and path."""
+_LONGEST_LINE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +122,6 @@ def read_job_report(said: str) -> Job | None:
         output.encode(errors="replace"),
         is_fetched="fetched" in values,
     )
-
-
-_TOTAL = re.compile(r"total ([0-9]{1,18}) ([0-9]{1,18})")
-_FILE = re.compile(r"[^ ]* ([0-9]{1,18}) ([^ ]*) ([^ ]*) (.*)", re.DOTALL)
-"""Blocks, bytes, day, minute and path."""
-_LONGEST_LINE = 1000
 
 
 def read_listing(said: str) -> FileListing | None:

@@ -36,6 +36,11 @@ _POD_CONNECT_SECONDS = 0.25
 _READ_SECONDS = 2.0
 _SECONDS_AFTER_NO = 1.0
 _BANNER = b"SSH-"
+_OVER = frozenset({ServerPhase.STOPPING, ServerPhase.UNPLACEABLE, ServerPhase.FAILED})
+_SILENT_NODE_SECONDS = 10.0
+
+_Target = tuple[str, int, bool]
+"""The pod, its number of restarts, and whether its node is silent."""
 
 
 class Answer(Enum):
@@ -146,13 +151,6 @@ async def _ask(address: SshAddress | None, connect_seconds: float) -> Answer:
         with contextlib.suppress(OSError):
             await writer.wait_closed()
     return Answer.YES if is_ssh else Answer.NO
-
-
-_OVER = frozenset({ServerPhase.STOPPING, ServerPhase.UNPLACEABLE, ServerPhase.FAILED})
-_SILENT_NODE_SECONDS = 10.0
-
-_Target = tuple[str, int, bool]
-"""The pod, its number of restarts, and whether its node is silent."""
 
 
 @dataclass(frozen=True, slots=True)

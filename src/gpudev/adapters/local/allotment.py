@@ -18,6 +18,8 @@ from gpudev.domain.capacity import Node
 from gpudev.domain.server import ServerSpec
 from gpudev.texts.fact import Fact, fact
 
+_KEY_KIND = "ssh-ed25519"
+
 
 @dataclass(frozen=True, slots=True)
 class Given:
@@ -86,9 +88,6 @@ def _count_taken(node: LocalNode, placed: Iterable[Record]) -> int:
 def _slots_of(spec: ServerSpec) -> int:
     """What each member takes of its node."""
     return spec.gpus_per_node or 1
-
-
-_KEY_KIND = "ssh-ed25519"
 
 
 def draw_up(spec: ServerSpec, given: Given, ports: Sequence[int], uid: str = "") -> tuple[Record, ...]:

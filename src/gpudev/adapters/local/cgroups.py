@@ -33,6 +33,12 @@ _PROCESSES_PER_CPU = 1024
 _OPEN_FILES = 65536
 
 ALL_CONTROLLERS = ("memory", "cpu", "pids")
+_CONTROL = "gpu-dev-control"
+_SERVER = "gpu-dev-server-"
+_PERIOD_MICROSECONDS = 100_000
+_TRIES_TO_EMPTY = 5
+"""A process that is about to be moved may start another."""
+_DELEGATION_MARKS = ("user.delegate", "trusted.delegate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +94,6 @@ def describe_limits(limits: Limits, enforced: Collection[str], *, has_own_user: 
         open_files=limits.open_files,
         enforced=sorted({*enforced, *(["pids"] if has_own_user else [])}),
     )
-
-
-_CONTROL = "gpu-dev-control"
-_SERVER = "gpu-dev-server-"
-_PERIOD_MICROSECONDS = 100_000
-_TRIES_TO_EMPTY = 5
-"""A process that is about to be moved may start another."""
-_DELEGATION_MARKS = ("user.delegate", "trusted.delegate")
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,6 +32,9 @@ MAX_NODES = 100
 MAX_GPUS_PER_NODE = 64
 _KEYS = ("type", "count", "gpus", "labels")
 _CODE = "bad_fleet_file"
+DETECT = "detect"
+_GIB = 1024**3
+_SHARED_DEVICES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset")
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +155,7 @@ def _check_equal_nodes(path: Path, groups: Iterable[NodeGroup]) -> None:
             )
 
 
-DETECT = "detect"
 PRESETS = {"test": (NodeGroup("t4", nodes=2, gpus=4),), "prod": (NodeGroup("a100", nodes=2, gpus=8),)}
-
-_GIB = 1024**3
-_SHARED_DEVICES = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", "/dev/nvidia-modeset")
 
 
 @dataclass(frozen=True, slots=True)

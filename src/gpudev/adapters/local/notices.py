@@ -23,6 +23,8 @@ from gpudev.domain.notices import NOTICE_FILE, Notice
 _FRESH = ".gpu-dev-notice"
 _MAX_BYTES = 4096
 """Longer than any notice: what is longer is not one of ours."""
+_TERMINALS = "dev/pts"
+_STANDARD_DESCRIPTORS = (0, 1, 2)
 
 
 class NoticeFolder:
@@ -98,10 +100,6 @@ def _remove(home: int, name: str) -> None:
     """A folder of that name is not ours and stays."""
     with contextlib.suppress(FileNotFoundError, IsADirectoryError):
         os.unlink(name, dir_fd=home)
-
-
-_TERMINALS = "dev/pts"
-_STANDARD_DESCRIPTORS = (0, 1, 2)
 
 
 def write_to_terminals(name: str, processes: ServerProcesses, line: str) -> int:

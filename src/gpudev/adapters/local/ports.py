@@ -31,6 +31,8 @@ _BANNER_SECONDS = 10
 _ANY_PORT = 0
 _LONGEST_BANNER = 255
 """As SSH has it."""
+MAX_PORTS = 256
+"""More dev servers than this take their ports as they come: each bound port is an open file."""
 
 
 class PortTaken(ClusterUnavailable):
@@ -92,10 +94,6 @@ async def read_banner(address: SshAddress) -> str:
     except (OSError, ValueError):
         return ""
     return make_printable(line.decode(errors="replace").strip(), _LONGEST_BANNER)
-
-
-MAX_PORTS = 256
-"""More dev servers than this take their ports as they come: each bound port is an open file."""
 
 
 def choose_pool_size(slots: int, placed: int) -> int:

@@ -46,6 +46,8 @@ _LOG_TAIL_BYTES = 2000
 _T = TypeVar("_T")
 
 _log = structlog.get_logger(__name__)
+_PAUSE_SECONDS = 0.5
+_CHUNK = 64 * 1024
 
 
 class ServerFiles:
@@ -204,10 +206,6 @@ class StateLock:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
-
-
-_PAUSE_SECONDS = 0.5
-_CHUNK = 64 * 1024
 
 
 class LocalLogs:

@@ -16,6 +16,9 @@ from gpudev.adapters.local.records import Records, StateLock
 from gpudev.adapters.local.sandbox.isolation import Isolation
 from gpudev.domain.errors import ClusterUnavailable
 
+_SECONDS_TO_STOP = 5
+_SECONDS_TO_DIE = 2
+
 
 class RunningServer:
     """Both processes of a server, alive when they were found. It is of use only while both are."""
@@ -54,10 +57,6 @@ def find_running(processes: ServerProcesses | None) -> RunningServer | None:
         if process is not None:
             process.close()
     return None
-
-
-_SECONDS_TO_STOP = 5
-_SECONDS_TO_DIE = 2
 
 
 def end_server(name: str, processes: ServerProcesses | None) -> None:

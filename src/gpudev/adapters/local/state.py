@@ -34,6 +34,7 @@ from gpudev.domain.errors import Conflict, Defect, Invalid
 
 _SECRET_BYTES = 32
 _BACKLOG = 128
+_MEMORY = Path("/dev/shm")  # noqa: S108 - the folder made there is private, and checked to be ours
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +164,6 @@ def _write_private(path: Path, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)
-
-
-_MEMORY = Path("/dev/shm")  # noqa: S108 - the folder made there is private, and checked to be ours
 
 
 def make_metrics_folder(state_dir: Path) -> Path:

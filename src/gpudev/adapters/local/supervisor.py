@@ -21,6 +21,13 @@ from gpudev.texts.fact import Fact, fact
 from gpudev.texts.sentences import say
 
 ENVIRONMENT_NAME = "GPU_DEV_READY_FD"
+_SHORT_LIFE_SECONDS = 10.0
+_FIRST_PAUSE_SECONDS = 0.1
+_LONGEST_PAUSE_SECONDS = 5.0
+_STOP_SECONDS = 15.0
+_LOG_LIMIT = 10_000_000
+_TAIL_LINES = 5
+_CODE = "start_failed"
 
 
 def tell_ready(descriptor: int, words: str = "ready") -> None:
@@ -62,15 +69,6 @@ class ReadyPipe:
         finally:
             loop.remove_reader(self.read_end)
         return self.read()
-
-
-_SHORT_LIFE_SECONDS = 10.0
-_FIRST_PAUSE_SECONDS = 0.1
-_LONGEST_PAUSE_SECONDS = 5.0
-_STOP_SECONDS = 15.0
-_LOG_LIMIT = 10_000_000
-_TAIL_LINES = 5
-_CODE = "start_failed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,10 @@ TOKEN = "gpu-dev/token"  # noqa: S105 - names a request, guards nothing
 SOURCE = "gpu-dev/source-snapshot"
 ZONE = "gpu-dev/zone"
 """On a snapshot: where its volume was."""
+_GIBIBYTE = 2**30
+_ENDED = frozenset({"Succeeded", "Failed"})
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
+"""Asks for a volume on that node; the scheduler sets it for a claim that waits for its first pod."""
 
 
 def labels_for(component: str, disk_id: DiskId | None) -> dict[str, str]:
@@ -94,12 +98,6 @@ def _date_from(annotations: object) -> datetime | None:
     except ValueError:
         return None
     return found if found.tzinfo else found.replace(tzinfo=UTC)
-
-
-_GIBIBYTE = 2**30
-_ENDED = frozenset({"Succeeded", "Failed"})
-SELECTED_NODE = "volume.kubernetes.io/selected-node"
-"""Asks for a volume on that node; the scheduler sets it for a claim that waits for its first pod."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,10 @@ from gpudev.adapters.kubernetes.manifests.metadata import (
 from gpudev.adapters.kubernetes.manifests.pod import SSH_PORT
 from gpudev.domain.server import ServerSpec
 
+METADATA_SERVICES = ("169.254.169.254/32", "169.254.170.0/24", "fd00:ec2::254/128")
+_ANYWHERE = {4: "0.0.0.0/0", 6: "::/0"}
+_DNS_PORT = 53
+
 
 def make_port_slot(name: str, namespace: str) -> Json:
     return _make_service(make_metadata(name, namespace, {COMPONENT: PORT_SLOT_COMPONENT}))
@@ -84,11 +88,6 @@ def _make_service(metadata: Json) -> Json:
             "publishNotReadyAddresses": True,
         },
     }
-
-
-METADATA_SERVICES = ("169.254.169.254/32", "169.254.170.0/24", "fd00:ec2::254/128")
-_ANYWHERE = {4: "0.0.0.0/0", 6: "::/0"}
-_DNS_PORT = 53
 
 
 def make_ingress_policy(config: KubernetesConfig) -> Json:

@@ -53,6 +53,10 @@ _SSHD_AND_SUDO = [
 """What sshd needs to become the user, and sudo to install a package: part of what every container has."""
 
 _FOR_PROFILING = "SYS_ADMIN"
+SSH_PORT = 22
+CONTAINER = "dev"
+_GRACE_SECONDS = 10
+"""sshd ends at once; this is for the kernel to take everything else down with it."""
 
 
 def make_pod_security() -> Json:
@@ -76,12 +80,6 @@ def make_tolerations() -> list[Json]:
         {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"},
         {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"},
     ]
-
-
-SSH_PORT = 22
-CONTAINER = "dev"
-_GRACE_SECONDS = 10
-"""sshd ends at once; this is for the kernel to take everything else down with it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,17 @@ _LEAST_SHARED_MEMORY_GIB = 8
 
 _SCRATCH_GIB = 20
 """For `/tmp` and installed packages, where the share of the node's disk is not known."""
+STARTUP = "/etc/gpu-dev/startup"
+KEYS = "/etc/gpu-dev/keys"
+HOME = "/home/dev"
+WORKSPACE = "/workspace"
+
+GANG_KEY = "gang_key"
+GANG_HOSTS = "gang_hosts"
+"""The host keys of all members, as `known_hosts` has them."""
+
+_READABLE = 0o444
+_FOR_ROOT = 0o400
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,19 +86,6 @@ def cpu_quantity(vcpus: Amount) -> str:
 def memory_quantity(gibibytes: Amount) -> str:
     exact = Fraction(gibibytes)
     return f"{exact}Gi" if exact.denominator == 1 else f"{max(1, int(exact * _MIB_PER_GIB))}Mi"
-
-
-STARTUP = "/etc/gpu-dev/startup"
-KEYS = "/etc/gpu-dev/keys"
-HOME = "/home/dev"
-WORKSPACE = "/workspace"
-
-GANG_KEY = "gang_key"
-GANG_HOSTS = "gang_hosts"
-"""The host keys of all members, as `known_hosts` has them."""
-
-_READABLE = 0o444
-_FOR_ROOT = 0o400
 
 
 @dataclass(frozen=True, slots=True)

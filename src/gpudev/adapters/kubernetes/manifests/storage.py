@@ -26,6 +26,10 @@ from gpudev.domain.server import HomeVolume, ServerSpec
 from gpudev.domain.volume import SnapshotSpec, VolumeSpec
 
 SNAPSHOT_API = "snapshot.storage.k8s.io"
+COMPONENT_HOME = "home"
+DRIVER = "ebs.csi.aws.com"
+_FILE_SYSTEM = "ext4"
+_ONE_NODE = ["ReadWriteOnce"]
 
 
 def make_claim(spec: VolumeSpec, config: ClaimConfig, node: NodeName | None) -> Json:
@@ -77,12 +81,6 @@ def size_quantity(size_gb: int) -> str:
 
 def _snapshot_reference(name: str) -> Json:
     return {"apiGroup": SNAPSHOT_API, "kind": "VolumeSnapshot", "name": name}
-
-
-COMPONENT_HOME = "home"
-DRIVER = "ebs.csi.aws.com"
-_FILE_SYSTEM = "ext4"
-_ONE_NODE = ["ReadWriteOnce"]
 
 
 def claim_name(spec: ServerSpec, home: HomeVolume) -> str:

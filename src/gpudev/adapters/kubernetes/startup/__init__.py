@@ -12,6 +12,7 @@ from gpudev.adapters.kubernetes.manifests.metadata import make_metadata
 
 START = "start.sh"
 _SUFFIXES = (".sh", "sshd_config")
+STARTUP_COMPONENT = "startup"
 
 
 @cache
@@ -25,9 +26,6 @@ def startup_digest() -> str:
     """Tells one version of the files from another; all pods of a version share them."""
     content = "\0".join(f"{name}\0{text}" for name, text in startup_files().items())
     return hashlib.sha256(content.encode()).hexdigest()[:10]
-
-
-STARTUP_COMPONENT = "startup"
 
 
 def startup_name() -> str:

@@ -48,6 +48,13 @@ _LOCAL_RULE = ("local", "all", "all", "trust")
 _TCP_RULE = ("host", "all", "all", "all", "scram-sha-256")
 _LOG_LIMIT_BYTES = 8 * 1024 * 1024
 _LOCK_POLL = timedelta(milliseconds=10)
+ROLE = "gpudev"
+"""The owner of everything, as whom migrations connect."""
+APP_ROLE = "gpudev_app"
+"""As whom the service connects. Migrations make it."""
+# The same order and the same upper case on every machine, whatever languages are installed there.
+_LOCALE = ("--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8")
+_ACCESS = ("--auth-local=trust", "--auth-host=scram-sha-256")
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,15 +201,6 @@ def _try_lock(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-ROLE = "gpudev"
-"""The owner of everything, as whom migrations connect."""
-APP_ROLE = "gpudev_app"
-"""As whom the service connects. Migrations make it."""
-# The same order and the same upper case on every machine, whatever languages are installed there.
-_LOCALE = ("--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8")
-_ACCESS = ("--auth-local=trust", "--auth-host=scram-sha-256")
 
 
 async def make_data(folder: PostgresFolder, account: Account, lock: int, *, durable: bool) -> None:

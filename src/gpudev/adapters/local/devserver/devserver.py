@@ -42,6 +42,13 @@ _READ_SIZE = 64 * 1024
 _SECONDS_FOR_LAST_OUTPUT = 0.5
 """After a shell on a terminal: a background job may keep the terminal open for ever."""
 _CLIENT_VARIABLES = ("LANG", "LC_", "TZ", "COLORTERM", "TERM_PROGRAM")
+_log = logging.getLogger(__name__)
+
+_WINDOW = 4 * 1024 * 1024
+_PACKET = 64 * 1024
+_KEEPALIVE_SECONDS = 30
+_KEEPALIVES_MISSED = 4
+_LOGIN_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,15 +178,6 @@ class Session:
             self._channel.exit(code)
         else:
             self._channel.exit_with_signal(signal.Signals(-code).name.removeprefix("SIG"))
-
-
-_log = logging.getLogger(__name__)
-
-_WINDOW = 4 * 1024 * 1024
-_PACKET = 64 * 1024
-_KEEPALIVE_SECONDS = 30
-_KEEPALIVES_MISSED = 4
-_LOGIN_SECONDS = 60
 
 
 @dataclass(frozen=True, slots=True)

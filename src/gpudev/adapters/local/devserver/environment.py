@@ -29,6 +29,8 @@ from gpudev.texts.sentences import say
 _PATH = "/usr/local/cuda/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _SHELLS = ("zsh", "bash")
 _PLAIN_SHELLS = ("/bin/bash", "/bin/sh")
+_WIDTH = 80
+_INDENT = " " * len("  Isolation  ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +97,6 @@ def _reservation(record: Record) -> Mapping[str, str]:
 
 def is_simulated(record: Record) -> bool:
     return any(gpu.is_simulated for gpu in record.gpus)
-
-
-_WIDTH = 80
-_INDENT = " " * len("  Isolation  ")
 
 
 def compose_greeting(

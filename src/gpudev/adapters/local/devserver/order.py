@@ -9,6 +9,12 @@ from pathlib import Path
 from gpudev.adapters.local.cgroups import Cgroups
 from gpudev.adapters.local.sandbox.isolation import Isolation
 
+SERVING = b"serving\n"
+"""The one thing that is said on the status pipe; its end without that means that the start failed."""
+
+HELLO = b"ready"
+"""What a zygote says first, once it can take orders."""
+
 
 @dataclass(frozen=True, slots=True)
 class StartOrder:
@@ -54,10 +60,3 @@ class OrderDescriptors:
 
     listener: int
     status: int
-
-
-SERVING = b"serving\n"
-"""The one thing that is said on the status pipe; its end without that means that the start failed."""
-
-HELLO = b"ready"
-"""What a zygote says first, once it can take orders."""

@@ -21,6 +21,7 @@ _SYSTEM_CONFIG = "/etc/ssh/ssh_config"
 _CONFIG, _KEY, _KNOWN_HOSTS = "ssh_config", "id_ed25519", "known_hosts"
 _PROGRAMS = "bin"
 _PROGRAM_NAMES = ("ssh", "scp", "sftp")
+_SKELETON = (".profile", ".bashrc")
 
 
 def list_gang_files(gang: Gang, directory: str) -> Mapping[str, str]:
@@ -74,9 +75,6 @@ def _format_host(host: GangHost, directory: str) -> str:
         "UpdateHostKeys no",
     )
     return "\n    ".join([f"Host {host.name}", *settings]) + "\n"
-
-
-_SKELETON = (".profile", ".bashrc")
 
 
 def prepare_home(home: Path, owner: int | None) -> None:

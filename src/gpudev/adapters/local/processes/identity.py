@@ -26,6 +26,12 @@ _NUMBER_FIELDS = (1, 11, 12, 19)
 """Parent, CPU time in user mode and in the kernel, start time: after the name, and after the state at 0."""
 _MOST_DIGITS = 20
 """Of a 64-bit number."""
+_SECONDS_TO_DIE = 10
+_ROUND_SECONDS = 0.01
+
+MARK = "GPU_DEV_SERVER"
+"""The environment variable by which strays of a server are known: it has the server's name."""
+_MARKED = f"{MARK}=".encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,14 +141,6 @@ def holding(identity: ProcessIdentity) -> Iterator[HeldProcess | None]:
     finally:
         if process is not None:
             process.close()
-
-
-_SECONDS_TO_DIE = 10
-_ROUND_SECONDS = 0.01
-
-MARK = "GPU_DEV_SERVER"
-"""The environment variable by which strays of a server are known: it has the server's name."""
-_MARKED = f"{MARK}=".encode()
 
 
 def end_descendants(ancestor: int) -> None:

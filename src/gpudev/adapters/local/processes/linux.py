@@ -36,6 +36,8 @@ _CAPABILITY_SETS_SIZE = 24
 _HIGHEST_CAPABILITY = 63
 
 _libc = ctypes.CDLL(None, use_errno=True)
+_RAISED = -10
+_USUAL = 0
 
 
 def enter_namespace(descriptor: int, kind: int) -> None:
@@ -99,10 +101,6 @@ def _check(result: int, call: str) -> None:
     if result != 0:
         number = ctypes.get_errno()
         raise OSError(number, f"{call}: {os.strerror(number)}")
-
-
-_RAISED = -10
-_USUAL = 0
 
 
 def raise_priority(pid: int) -> None:

@@ -25,6 +25,20 @@ from gpudev.texts.sentences import say
 
 _SECONDS = 20
 _NAME = "bwrap"
+_SYSCTL = Path("/proc/sys")
+_RESTRICTED_BY_APPARMOR = "kernel/apparmor_restrict_unprivileged_userns"
+_ALLOWED_FOR_USERS = "kernel/unprivileged_userns_clone"
+_MOST_NAMESPACES = "user/max_user_namespaces"
+_PROFILE_NAME = "gpu-dev-bwrap"
+_PROFILE = """\
+abi <abi/4.0>,
+include <tunables/global>
+
+profile {name} "{program}" flags=(unconfined) {{
+  userns,
+  include if exists <local/{name}>
+}}
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,22 +117,6 @@ class Isolation(StrEnum):
 def probe_isolation() -> Isolation:
     """The best that works here."""
     return Isolation.BUBBLEWRAP if find_program().program else Isolation.NONE
-
-
-_SYSCTL = Path("/proc/sys")
-_RESTRICTED_BY_APPARMOR = "kernel/apparmor_restrict_unprivileged_userns"
-_ALLOWED_FOR_USERS = "kernel/unprivileged_userns_clone"
-_MOST_NAMESPACES = "user/max_user_namespaces"
-_PROFILE_NAME = "gpu-dev-bwrap"
-_PROFILE = """\
-abi <abi/4.0>,
-include <tunables/global>
-
-profile {name} "{program}" flags=(unconfined) {{
-  userns,
-  include if exists <local/{name}>
-}}
-"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,7 +126,7 @@ async def _add_users(dsn: str) -> tuple[User, list[User]]:
     await database.open()
     try:
         stores = Stores.on(database)
-        await stores.gpu_types.sync(DEFAULT_CATALOGUE.types)
+        await stores.nodes.sync_types(DEFAULT_CATALOGUE.types)
         user = await stores.users.upsert("bench")
         key = NewKey(hashlib.sha256(KEY.encode()).digest(), KEY[:8], datetime.now(UTC) + timedelta(hours=2))
         await stores.users.add_key(user.user_id, key)

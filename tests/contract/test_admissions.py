@@ -154,7 +154,7 @@ async def test_a_place_is_not_written_to_one_that_waits_no_more(stores: Stores, 
 
 
 async def test_signals_are_heard_once_the_writer_has_committed(stores: Stores, user: User) -> None:
-    heard = stores.signals.listen(Channel.MESSAGES, Channel.ADMISSION, Channel.TURN, Channel.EVENT)
+    heard = stores.messages.signals.listen(Channel.MESSAGES, Channel.ADMISSION, Channel.TURN, Channel.EVENT)
     assert await anext(heard) is None, "after connecting, everything may have been missed"
     asked = await submit(stores, make_reservation(user))
     submitted = {await anext(heard), await anext(heard)}
@@ -167,7 +167,7 @@ async def test_signals_are_heard_once_the_writer_has_committed(stores: Stores, u
 
 
 async def test_a_broken_connection_is_made_again_and_says_so(stores: Stores) -> None:
-    heard = stores.signals.listen(Channel.EVENT)
+    heard = stores.messages.signals.listen(Channel.EVENT)
     assert await anext(heard) is None
     await stores.database.execute(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"

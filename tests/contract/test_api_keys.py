@@ -42,7 +42,7 @@ async def works(stores: Stores, key_hash: bytes, after: timedelta) -> bool:
 async def test_a_rotated_key_works_for_the_overlap_and_the_new_one_from_now_on(
     stores: Stores, user: User, key: bytes
 ) -> None:
-    await stores.api_keys.rotate(a_rotation(user), NOON, ENTRY)
+    await stores.users.rotate_key(a_rotation(user), NOON, ENTRY)
     assert await works(stores, b"old", MINUTE / 2)
     assert not await works(stores, b"old", MINUTE)
     assert await works(stores, b"new", HOUR)
@@ -52,19 +52,19 @@ async def test_a_rotated_key_works_for_the_overlap_and_the_new_one_from_now_on(
 async def test_the_successors_of_a_key_end_with_its_login(stores: Stores, user: User, key: bytes) -> None:
     later = NOON + 59 * MINUTE
     middle = Rotation(user.user_id, b"old", later + MINUTE, NewKey(b"middle", "middle01", later + 2 * HOUR))
-    assert await stores.api_keys.rotate(middle, later, ENTRY) == later + 2 * HOUR
+    assert await stores.users.rotate_key(middle, later, ENTRY) == later + 2 * HOUR
     much_later = later + 2 * HOUR - MINUTE
     last = Rotation(user.user_id, b"middle", much_later, NewKey(b"last", "lastlast", much_later + 2 * HOUR))
-    assert await stores.api_keys.rotate(last, much_later, ENTRY) == NOON + LOGIN
+    assert await stores.users.rotate_key(last, much_later, ENTRY) == NOON + LOGIN
     assert await works(stores, b"last", LOGIN - MINUTE)
     assert not await works(stores, b"last", LOGIN)
 
 
 async def test_a_key_has_one_successor(stores: Stores, user: User, key: bytes) -> None:
-    await stores.api_keys.rotate(a_rotation(user), NOON, ENTRY)
+    await stores.users.rotate_key(a_rotation(user), NOON, ENTRY)
     second = Rotation(user.user_id, b"old", NOON + MINUTE, NewKey(b"second", "second01", NOON + HOUR))
     with pytest.raises(Conflict) as caught:
-        await stores.api_keys.rotate(second, NOON, ENTRY)
+        await stores.users.rotate_key(second, NOON, ENTRY)
     assert caught.value.code == "key_has_successor"
     assert not await works(stores, b"second", MINUTE / 2)
     assert await count_entries(stores) == 1
@@ -74,35 +74,35 @@ async def test_a_key_stands_until_it_is_revoked_its_user_is_disabled_or_its_logi
     stores: Stores, user: User, key: bytes
 ) -> None:
     async def standing(after: timedelta) -> frozenset[bytes]:
-        return await stores.api_keys.list_standing({key, b"new", b"unknown"}, NOON + after)
+        return await stores.users.list_valid_keys({key, b"new", b"unknown"}, NOON + after)
 
-    await stores.api_keys.rotate(a_rotation(user), NOON, ENTRY)
+    await stores.users.rotate_key(a_rotation(user), NOON, ENTRY)
     assert await standing(2 * HOUR) == {key, b"new"}, "although the old one has expired"
     assert await standing(LOGIN) == frozenset()
-    await stores.api_keys.revoke(user.user_id, "oldold01", ENTRY)
+    await stores.users.revoke_key(user.user_id, "oldold01", ENTRY)
     assert await standing(MINUTE) == {b"new"}
     await stores.users.set_active(user.username, is_active=False, audit=ENTRY)
     assert await standing(MINUTE) == frozenset()
 
 
 async def test_a_rotation_never_lengthens_a_life(stores: Stores, user: User, key: bytes) -> None:
-    await stores.api_keys.rotate(a_rotation(user, overlap=2 * HOUR), NOON, ENTRY)
+    await stores.users.rotate_key(a_rotation(user, overlap=2 * HOUR), NOON, ENTRY)
     assert not await works(stores, b"old", HOUR)
 
 
 async def test_a_key_that_was_revoked_meanwhile_gives_no_new_one(
     stores: Stores, user: User, key: bytes
 ) -> None:
-    await stores.api_keys.revoke(user.user_id, "oldold01", ENTRY)
+    await stores.users.revoke_key(user.user_id, "oldold01", ENTRY)
     with pytest.raises(Unauthenticated):
-        await stores.api_keys.rotate(a_rotation(user), NOON, ENTRY)
+        await stores.users.rotate_key(a_rotation(user), NOON, ENTRY)
     assert not await works(stores, b"new", MINUTE)
     assert await count_entries(stores) == 1
 
 
 async def test_nobody_rotates_anothers_key(stores: Stores, user: User, key: bytes) -> None:
     with pytest.raises(Unauthenticated):
-        await stores.api_keys.rotate(a_rotation(await stores.users.upsert("eve")), NOON, ENTRY)
+        await stores.users.rotate_key(a_rotation(await stores.users.upsert("eve")), NOON, ENTRY)
     assert await works(stores, b"old", 2 * MINUTE)
 
 
@@ -111,7 +111,7 @@ async def test_keys_are_listed_newest_first_with_what_tells_them_apart(
 ) -> None:
     await stores.users.add_key(user.user_id, NewKey(b"ended", "ended001", NOON - HOUR))
     await stores.users.add_key((await stores.users.upsert("eve")).user_id, NewKey(b"eve", "evesown1", NOON))
-    ended, old = await stores.api_keys.list_of(user.user_id, key, NOON)
+    ended, old = await stores.users.list_keys(user.user_id, key, NOON)
     assert (ended.prefix, ended.is_active, ended.is_current) == ("ended001", False, False)
     assert (old.prefix, old.is_active, old.is_current) == ("oldold01", True, True)
     assert old.last_used_at is None
@@ -121,7 +121,7 @@ async def test_a_revoked_key_is_no_key_and_revoking_it_again_changes_nothing(
     stores: Stores, user: User, key: bytes
 ) -> None:
     for _ in range(2):
-        await stores.api_keys.revoke(user.user_id, "oldold01", ENTRY)
+        await stores.users.revoke_key(user.user_id, "oldold01", ENTRY)
         assert not await works(stores, key, MINUTE)
     assert await count_entries(stores) == 1
 
@@ -131,12 +131,12 @@ async def test_a_prefix_that_is_unknown_anothers_or_shared_revokes_nothing(
 ) -> None:
     eve = await stores.users.upsert("eve")
     with pytest.raises(NotFound):
-        await stores.api_keys.revoke(user.user_id, "unknown1", ENTRY)
+        await stores.users.revoke_key(user.user_id, "unknown1", ENTRY)
     with pytest.raises(NotFound):
-        await stores.api_keys.revoke(eve.user_id, "oldold01", ENTRY)
+        await stores.users.revoke_key(eve.user_id, "oldold01", ENTRY)
     await stores.users.add_key(user.user_id, NewKey(b"twin", "oldold01", NOON + HOUR))
     with pytest.raises(Conflict) as caught:
-        await stores.api_keys.revoke(user.user_id, "oldold01", ENTRY)
+        await stores.users.revoke_key(user.user_id, "oldold01", ENTRY)
     assert caught.value.code == "ambiguous_key"
     assert await works(stores, key, MINUTE)
     assert await count_entries(stores) == 0
@@ -144,26 +144,26 @@ async def test_a_prefix_that_is_unknown_anothers_or_shared_revokes_nothing(
 
 async def test_the_latest_use_stays(stores: Stores, user: User, key: bytes) -> None:
     for at in (NOON + MINUTE, NOON):
-        await stores.api_keys.note_uses({key: at, b"unknown": at})
-    (listed,) = await stores.api_keys.list_of(user.user_id, key, NOON)
+        await stores.users.note_key_uses({key: at, b"unknown": at})
+    (listed,) = await stores.users.list_keys(user.user_id, key, NOON)
     assert listed.last_used_at == NOON + MINUTE
 
 
 async def test_the_failure_that_is_one_too_many_blocks_until_it_is_too_old(stores: Stores) -> None:
-    failures, window = stores.login_failures, 5 * MINUTE
+    failures, window = stores.users, 5 * MINUTE
     for minute in range(3):
-        await failures.count("10.0.0.1", NOON + minute * MINUTE, window)
+        await failures.count_login_failure("10.0.0.1", NOON + minute * MINUTE, window)
     since = NOON - MINUTE
-    assert await failures.find_blocking("10.0.0.1", since, 3) == NOON
-    assert await failures.find_blocking("10.0.0.1", since, 2) == NOON + MINUTE
-    assert await failures.find_blocking("10.0.0.1", since, 4) is None
-    assert await failures.find_blocking("10.0.0.2", since, 1) is None
-    assert await failures.find_blocking("10.0.0.1", NOON, 3) is None
+    assert await failures.find_login_block("10.0.0.1", since, 3) == NOON
+    assert await failures.find_login_block("10.0.0.1", since, 2) == NOON + MINUTE
+    assert await failures.find_login_block("10.0.0.1", since, 4) is None
+    assert await failures.find_login_block("10.0.0.2", since, 1) is None
+    assert await failures.find_login_block("10.0.0.1", NOON, 3) is None
 
 
 async def test_old_failures_are_forgotten(stores: Stores) -> None:
-    await stores.login_failures.count("10.0.0.1", NOON, MINUTE)
-    await stores.login_failures.count("10.0.0.2", NOON + HOUR, MINUTE)
+    await stores.users.count_login_failure("10.0.0.1", NOON, MINUTE)
+    await stores.users.count_login_failure("10.0.0.2", NOON + HOUR, MINUTE)
     assert await stores.database.fetch_value("SELECT count(*) FROM login_failures") == 1
 
 
@@ -194,7 +194,7 @@ async def test_an_unknown_user_cannot_be_disabled(stores: Stores) -> None:
 async def test_users_are_listed_with_what_they_do(stores: Stores, user: User, key: bytes) -> None:
     await stores.users.upsert("Zoe")
     await submit(stores, make_reservation(user))
-    await stores.api_keys.note_uses({key: NOON})
+    await stores.users.note_key_uses({key: NOON})
     listed = {summary.user.username: summary for summary in await stores.users.list_all()}
     assert (listed["ada"].live_reservations, listed["ada"].last_used_at) == (1, NOON)
     assert (listed["Zoe"].live_reservations, listed["Zoe"].last_used_at) == (0, None)

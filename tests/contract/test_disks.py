@@ -67,7 +67,7 @@ async def place_it(stores: Stores, reservation: Reservation, port_slot: str = ""
 async def test_a_new_disk_comes_with_its_operation_and_its_message(stores: Stores, user: User) -> None:
     disk = await add(stores, make_disk(user))
     assert (disk.state, disk.operation_status) == (DiskState.CREATING, "requested")
-    assert [message.key for message in await stores.disk_queue.read(10)] == [disk.id]
+    assert [message.key for message in await stores.messages.of_disks.read(10)] == [disk.id]
     assert disk.operation_id is not None
     stored = await stores.disks.get_operation(disk.operation_id, user.user_id)
     assert (stored.kind, stored.status) == (DiskOperationKind.CREATE, OperationStatus.REQUESTED)

@@ -69,9 +69,9 @@ async def wait_and_start(
 async def test_habits_are_learned_from_enough_who_have_started(stores: Stores, user: User) -> None:
     for number in range(MIN_SAMPLES):
         if number == MIN_SAMPLES - 1:
-            assert (await stores.forecasts.read_outlook("t4", NOON)).habits.ratios == {}
+            assert (await stores.admissions.read_outlook("t4", NOON)).habits.ratios == {}
         await wait_and_start(stores, make_reservation(user, gpu_count=2), HOUR * number / MIN_SAMPLES)
-    outlook = await stores.forecasts.read_outlook("t4", NOON)
+    outlook = await stores.admissions.read_outlook("t4", NOON)
     waits = [Wait(2, HOUR, HOUR, HOUR * number / MIN_SAMPLES) for number in range(MIN_SAMPLES)]
     learned = learn_habits(waits).ratios
     assert learned.keys() == {(2, bucket_of(HOUR), 0), (2, bucket_of(HOUR), ANY_LENGTH)}
@@ -80,8 +80,8 @@ async def test_habits_are_learned_from_enough_who_have_started(stores: Stores, u
         assert ratios == WaitRatios(*map(pytest.approx, expected))
         assert ratios == WaitRatios(*map(pytest.approx, (0.055, 0.475, 0.895)))
     assert outlook.habits.ratios.keys() == learned.keys()
-    assert (await stores.forecasts.read_outlook("t4", NOON + HOUR)).habits.ratios == {}
-    assert (await stores.forecasts.read_outlook("a100", NOON)).habits.ratios == {}
+    assert (await stores.admissions.read_outlook("t4", NOON + HOUR)).habits.ratios == {}
+    assert (await stores.admissions.read_outlook("a100", NOON)).habits.ratios == {}
 
 
 async def test_the_window_is_kept_with_the_wait(stores: Stores, user: User) -> None:
@@ -106,12 +106,12 @@ async def test_accuracy_compares_the_first_forecast_with_what_came(stores: Store
     def window(first: datetime, last: datetime) -> LikelyStart:
         return LikelyStart(first, first + (last - first) / 2, last)
 
-    assert await stores.forecasts.measure_accuracy(NOON, STEP) == ()
+    assert await stores.admissions.measure_accuracy(NOON, STEP) == ()
     hit, missed = window(NOON, NOON + HOUR), window(NOON, NOON + HOUR / 2)
     await wait_and_start(stores, make_reservation(user), HOUR / 2, hit)
     await wait_and_start(stores, make_reservation(user), 2 * HOUR, missed)
     await wait_and_start(stores, make_reservation(user), HOUR + STEP / 2)
-    [measured] = await stores.forecasts.measure_accuracy(NOON, STEP)
+    [measured] = await stores.admissions.measure_accuracy(NOON, STEP)
     assert (measured.gpu_type, measured.started) == ("t4", 3)
     assert measured.promises_kept == pytest.approx(2 / 3)
     assert measured.promise_error == pytest.approx((30 + 60 + 2.5) / 3)
@@ -126,9 +126,9 @@ async def test_an_outlook_has_what_the_plan_follows_from(stores: Stores, user: U
     async with stores.admissions.lock("t4") as transaction:
         await transaction.set_rooms(rooms)
         await transaction.set_rooms(rooms)
-    outlook = await stores.forecasts.read_outlook("t4", NOON)
+    outlook = await stores.admissions.read_outlook("t4", NOON)
     assert (outlook.rooms, [row.id for row in outlook.reservations]) == (rooms, [asked.id])
-    assert (await stores.forecasts.read_outlook("unheard-of", NOON)).rooms == ()
+    assert (await stores.admissions.read_outlook("unheard-of", NOON)).rooms == ()
 
 
 async def test_figures_are_shown_to_prometheus(stores: Stores, user: User) -> None:
@@ -136,7 +136,7 @@ async def test_figures_are_shown_to_prometheus(stores: Stores, user: User) -> No
         stores, make_reservation(user), HOUR / 2, LikelyStart(NOON, NOON + HOUR / 2, NOON + HOUR)
     )
     clock = MovableClock(NOON + HOUR)
-    preview = Preview(stores.forecasts, DEFAULT_CATALOGUE, TimePolicy(), clock)
+    preview = Preview(stores.admissions, DEFAULT_CATALOGUE, TimePolicy(), clock)
     await ForecastFigures(preview, stores.health).show()
     figures = {
         sample.labels["figure"]: sample.value

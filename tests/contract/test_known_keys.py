@@ -16,19 +16,19 @@ FIRST = StoredKeys((PUBLIC_KEY,), NOON)
 
 
 async def test_nothing_is_known_of_a_user_who_was_never_asked_for(stores: Stores) -> None:
-    assert await stores.github_keys.find("ada") is None
+    assert await stores.github.find_keys("ada") is None
 
 
 async def test_what_was_read_last_is_kept(stores: Stores) -> None:
     later = StoredKeys((), NOON + timedelta(minutes=1))
-    await stores.github_keys.keep("ada", FIRST)
-    assert await stores.github_keys.find("ada") == FIRST
-    await stores.github_keys.keep("ada", later)
-    assert await stores.github_keys.find("ada") == later
-    assert await stores.github_keys.find("eve") is None
+    await stores.github.keep_keys("ada", FIRST)
+    assert await stores.github.find_keys("ada") == FIRST
+    await stores.github.keep_keys("ada", later)
+    assert await stores.github.find_keys("ada") == later
+    assert await stores.github.find_keys("eve") is None
 
 
 async def test_an_older_reading_does_not_replace_a_later_one(stores: Stores) -> None:
-    await stores.github_keys.keep("ada", FIRST)
-    await stores.github_keys.keep("ada", StoredKeys((), NOON - timedelta(minutes=1)))
-    assert await stores.github_keys.find("ada") == FIRST
+    await stores.github.keep_keys("ada", FIRST)
+    await stores.github.keep_keys("ada", StoredKeys((), NOON - timedelta(minutes=1)))
+    assert await stores.github.find_keys("ada") == FIRST

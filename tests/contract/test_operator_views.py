@@ -113,7 +113,7 @@ async def test_the_availability_of_types_is_there(stores: Stores, operator: asyn
         is_simulated=False,
         next_start_at=None,
     )
-    await stores.gpu_types.set_availability(availability, "controller-0", NOON)
+    await stores.nodes.set_availability(availability, "controller-0", NOON)
     row = await operator.fetchrow(
         "SELECT total_cluster_gpus, available_gpus, max_reservable, full_nodes_available, running_instances,"
         " last_availability_update, last_availability_updated_by, is_active FROM gpu_types"

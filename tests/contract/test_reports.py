@@ -87,8 +87,8 @@ async def test_idle_share_is_weighed_by_the_time_it_was_measured_for(stores: Sto
         at = NOON + minutes * timedelta(minutes=1)
         since = at if minutes else None
         sample = Sample(idle.id, Usage(at, {Signal.GPU_USE: 0.0}), since, fact("words", words="idle"))
-        await stores.usages.add([sample])
-        await stores.usages.add([replace(sample, signals=fact("words", words="again"))])
+        await stores.reports.add_samples([sample])
+        await stores.reports.add_samples([replace(sample, signals=fact("words", words="again"))])
     [ada] = (await report(stores, ReportKey.USER, NOON, NOON + 3 * HOUR)).values()
     assert ada.idle_share == 0.75
 

@@ -60,7 +60,7 @@ async def test_a_submit_leaves_the_row_its_event_and_its_message(stores: Stores,
     assert change(stored, last_updated=None) == asked
     (event,) = await stores.reservations.list_events(asked.id, after=0)
     assert (event.number, event.event.kind, event.elapsed) == (1, EventKind.SUBMITTED, timedelta())
-    (message,) = await stores.queue.read(10)
+    (message,) = await stores.messages.of_reservations.read(10)
     assert message.key == asked.id
 
 
@@ -72,7 +72,7 @@ async def test_a_refused_submit_leaves_neither_row_nor_message(stores: Stores, u
     assert refused.value.code == "name_taken"
     with pytest.raises(NotFound):
         await stores.reservations.get(twin.id)
-    assert await stores.queue.count() == 1
+    assert await stores.messages.of_reservations.count() == 1
 
 
 async def test_a_name_is_free_again_when_its_reservation_has_ended(stores: Stores, user: User) -> None:
@@ -356,12 +356,12 @@ async def test_the_third_defect_buries_reservation_and_message(stores: Stores, u
     await stores.turns.end(claimed.lease, NOON, defects=1)
     claimed = await claim(stores, asked)
     assert claimed.lease.defects == 1
-    (message,) = await stores.queue.read(10)
+    (message,) = await stores.messages.of_reservations.read(10)
     record = end_with_defect(claimed.reservation, NOON)
     await stores.reservations.bury(claimed, record, "It broke.", [message.message_id])
     stored = await stores.reservations.get(asked.id)
     assert (stored.state.status, stored.state.reason) == (Status.FAILED, Reason.INTERNAL_ERROR)
-    assert await stores.queue.count() == 0
+    assert await stores.messages.of_reservations.count() == 0
     dead = await stores.database.fetch_value("SELECT count(*) FROM pgmq.q_gpu_reservations_dead")
     assert dead == 1
 

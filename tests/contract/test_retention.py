@@ -31,19 +31,19 @@ async def add_keys(stores: Stores, user: User, *ends: datetime) -> None:
 
 
 async def prefixes(stores: Stores, user: User) -> list[str]:
-    return [key.prefix for key in await stores.api_keys.list_of(user.user_id, b"", NOON)]
+    return [key.prefix for key in await stores.users.list_keys(user.user_id, b"", NOON)]
 
 
 async def test_keys_are_kept_for_a_while_after_their_end(stores: Stores, user: User) -> None:
     await add_keys(stores, user, NOON - KEEP_KEYS - SECOND, NOON - KEEP_KEYS, NOON - SECOND, NOON + SECOND)
-    await Pruning(stores.leftovers, Noon()).prune()
+    await Pruning(stores.retention, Noon()).prune()
     assert await prefixes(stores, user) == ["3", "2", "1"]
 
 
 async def test_the_last_key_of_a_user_stays(stores: Stores, user: User) -> None:
     long_ago = NOON - 2 * KEEP_KEYS
     await add_keys(stores, user, long_ago, long_ago, long_ago)
-    await Pruning(stores.leftovers, Noon()).prune()
+    await Pruning(stores.retention, Noon()).prune()
     assert await prefixes(stores, user) == ["2"]
 
 
@@ -51,8 +51,8 @@ async def test_proofs_go_as_soon_as_they_are_too_old(stores: Stores, user: User)
     for proof, end in ((b"old", NOON - SECOND), (b"new", NOON + SECOND)):
         await stores.users.use_proof(proof, NOON - timedelta(hours=1), end)
         challenge = StoredChallenge(proof, user.user_id, "ada", end)
-        await stores.github_bindings.add_challenge(challenge, NOON - timedelta(hours=1))
-    await Pruning(stores.leftovers, Noon()).prune()
+        await stores.github.add_challenge(challenge, NOON - timedelta(hours=1))
+    await Pruning(stores.retention, Noon()).prune()
     assert not await stores.users.use_proof(b"new", NOON - timedelta(hours=1), NOON)
     left = "SELECT (SELECT count(*) FROM used_proofs), (SELECT count(*) FROM github_challenges)"
     row = await stores.database.fetch_row(left)
@@ -63,17 +63,17 @@ async def test_proofs_go_as_soon_as_they_are_too_old(stores: Stores, user: User)
 async def test_messages_are_kept_for_a_while_in_the_archive(stores: Stores, user: User) -> None:
     for _ in range(3):
         await submit(stores, make_reservation(user))
-    first, second, _waiting = await stores.queue.read(3)
-    await stores.queue.archive([first.message_id, second.message_id])
+    first, second, _waiting = await stores.messages.of_reservations.read(3)
+    await stores.messages.of_reservations.archive([first.message_id, second.message_id])
     for message, age in ((first, KEEP_MESSAGES + SECOND), (second, KEEP_MESSAGES)):
         await stores.database.execute(
             "UPDATE pgmq.a_gpu_reservations SET archived_at = $2 WHERE msg_id = $1",
             message.message_id,
             NOON - age,
         )
-    await Pruning(stores.leftovers, Noon()).prune()
+    await Pruning(stores.retention, Noon()).prune()
     kept = await stores.database.fetch_value("SELECT array_agg(msg_id) FROM pgmq.a_gpu_reservations")
-    assert (kept, await stores.queue.count()) == ([second.message_id], 1)
+    assert (kept, await stores.messages.of_reservations.count()) == ([second.message_id], 1)
 
 
 async def test_many_are_deleted_in_batches_by_many_at_once(
@@ -81,7 +81,7 @@ async def test_many_are_deleted_in_batches_by_many_at_once(
 ) -> None:
     monkeypatch.setattr(chores, "BATCH", 3)
     await add_keys(stores, user, *[NOON - 2 * KEEP_KEYS] * 20)
-    assert await stores.leftovers.delete_keys(NOON - KEEP_KEYS, 3) == 3
-    await asyncio.gather(*(Pruning(stores.leftovers, Noon()).prune() for _ in range(4)))
-    await Pruning(stores.leftovers, Noon()).prune()
+    assert await stores.retention.delete_keys(NOON - KEEP_KEYS, 3) == 3
+    await asyncio.gather(*(Pruning(stores.retention, Noon()).prune() for _ in range(4)))
+    await Pruning(stores.retention, Noon()).prune()
     assert await prefixes(stores, user) == ["19"]

@@ -123,7 +123,7 @@ async def test_use_is_weighed_as_the_domain_says(stores: Stores, user: User) -> 
     await finish(stores, ancient, NOON - 99 * HOUR)
     expected = weigh_use(1, NOON - 9 * HOUR, NOON - 5 * HOUR, NOON, fair.half_life)
     expected += weigh_use(1, NOON - 2 * HOUR, NOON, NOON, fair.half_life)
-    assert await stores.forecasts.read_use("t4", fair, NOON) == {user.user_id: pytest.approx(expected)}
+    assert await stores.admissions.read_use("t4", fair, NOON) == {user.user_id: pytest.approx(expected)}
     async with stores.admissions.lock("t4") as transaction:
         assert await transaction.read_use(fair, NOON) == {user.user_id: pytest.approx(expected)}
 
@@ -135,11 +135,11 @@ async def test_what_was_asked_for_can_be_replayed(stores: Stores, user: User) ->
     await finish(stores, gave_up, NOON + 4 * HOUR)
     await submit(stores, make_reservation(user))
     name = f"user-{user.user_id}"
-    assert await stores.forecasts.list_submissions("t4", NOON) == (
+    assert await stores.admissions.list_submissions("t4", NOON) == (
         Submission(NOON, name, 1, HOUR, used=2 * HOUR, extends=2 * HOUR),
         Submission(NOON + HOUR, name, 2, HOUR, gives_up=3 * HOUR),
     )
-    assert await stores.forecasts.list_submissions("t4", NOON + 2 * HOUR) == ()
+    assert await stores.admissions.list_submissions("t4", NOON + 2 * HOUR) == ()
 
 
 async def test_labels_are_kept(stores: Stores, user: User) -> None:
@@ -150,6 +150,6 @@ async def test_labels_are_kept(stores: Stores, user: User) -> None:
 async def test_outlook_knows_whose_disk_is_not_free(stores: Stores, user: User) -> None:
     wish = HomeWish("work", DiskId(str(uuid.uuid4())))
     asked = await submit(stores, make_reservation(user), wish)
-    assert (await stores.forecasts.read_outlook("t4", NOON)).disk_busy == frozenset()
+    assert (await stores.admissions.read_outlook("t4", NOON)).disk_busy == frozenset()
     await stores.database.execute("UPDATE disks SET state = 'snapshotting'")
-    assert (await stores.forecasts.read_outlook("t4", NOON)).disk_busy == {asked.id}
+    assert (await stores.admissions.read_outlook("t4", NOON)).disk_busy == {asked.id}

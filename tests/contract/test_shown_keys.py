@@ -85,7 +85,7 @@ async def test_a_key_that_is_no_good_gets_nothing(stores: Stores, user: User, wr
         await stores.users.revoke_keys(AuditEntry(SERVER_ITSELF, AuditAction.KEY_REVOKED))
     assert await stores.reservations.list_matching_for_key(key, "my-run") == (None, ())
     assert await stores.reservations.list_marks_for_key(key, ListQuery()) == (None, MarkedPage((), 0))
-    assert await stores.gpu_types.list_availability_for_key(key) == (None, ())
+    assert await stores.nodes.list_availability_for_key(key) == (None, ())
 
 
 async def test_a_disabled_user_is_told_apart_from_a_wrong_key(stores: Stores, user: User) -> None:
@@ -116,9 +116,9 @@ async def test_a_submitter_learns_whether_their_disk_is_in_use(stores: Stores, u
 
 
 async def test_the_room_for_a_key_is_the_room(stores: Stores, user: User) -> None:
-    asked_by, rooms = await stores.gpu_types.list_availability_for_key(await add_key(stores, user))
+    asked_by, rooms = await stores.nodes.list_availability_for_key(await add_key(stores, user))
     assert asked_by == user
-    assert rooms == await stores.gpu_types.list_availability()
+    assert rooms == await stores.nodes.list_availability()
 
 
 async def add_key(stores: Stores, user: User) -> ShownKey:

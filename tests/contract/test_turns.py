@@ -136,7 +136,7 @@ def work(stores: Stores) -> Patient:
 
 @pytest.fixture
 def engine(stores: Stores, work: Patient) -> Engine[Claim, Lease, LookAgain]:
-    return Engine(work, Hands(stores.turns, stores.queue, MovableClock()))  # type: ignore[arg-type]
+    return Engine(work, Hands(stores.turns, stores.messages.of_reservations, MovableClock()))  # type: ignore[arg-type]
 
 
 async def test_a_turn_that_went_well_archives_its_message_and_sets_the_next(
@@ -145,7 +145,7 @@ async def test_a_turn_that_went_well_archives_its_message_and_sets_the_next(
     asked = await submit(stores, make_reservation(user))
     await engine.read_messages()
     await engine.turn(asked.id)
-    assert await stores.queue.count() == 0
+    assert await stores.messages.of_reservations.count() == 0
     assert await stores.turns.find_next(Kind.RESERVATION, after=NOON) == NOON + HOUR
 
 
@@ -157,7 +157,7 @@ async def test_a_silent_part_is_asked_again_soon_and_nothing_with_a_time_waits_f
     with pytest.raises(ClusterUnavailable):
         await engine.turn(asked.id)
     assert await stores.turns.find_next(Kind.RESERVATION, after=NOON) == NOON + 3 * SECOND
-    assert await stores.queue.count() == 1, "its message comes back"
+    assert await stores.messages.of_reservations.count() == 1, "its message comes back"
 
 
 async def test_an_unavailable_part_is_never_counted_and_the_third_defect_is_the_last(
@@ -193,6 +193,6 @@ async def test_messages_about_what_does_not_exist_become_dead_letters(
     await stores.database.execute(query, nobody)
     await engine.read_messages()
     await engine.turn(nobody)
-    assert await stores.queue.count() == 0
-    (letter,) = await stores.dead_letters.list_all(10)
+    assert await stores.messages.of_reservations.count() == 0
+    (letter,) = await stores.messages.dead_letters.list_all(10)
     assert nobody in letter.message

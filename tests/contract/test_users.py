@@ -48,18 +48,18 @@ async def test_old_proofs_are_forgotten(stores: Stores) -> None:
 
 
 async def test_only_what_is_offered_is_listed(stores: Stores) -> None:
-    await stores.gpu_types.sync(DEFAULT_CATALOGUE.only(["t4", "h100"]).types)
-    rooms = await stores.gpu_types.list_availability()
+    await stores.nodes.sync_types(DEFAULT_CATALOGUE.only(["t4", "h100"]).types)
+    rooms = await stores.nodes.list_availability()
     assert [room.availability.gpu_type for room in rooms] == ["h100", "t4"]
 
 
 async def test_availability_is_kept_with_those_who_wait(stores: Stores) -> None:
     room = Availability("t4", 8, 3, 2, 0, 2, is_simulated=True, next_start_at=NOON)
-    await stores.gpu_types.set_availability(room, "tests", NOON)
+    await stores.nodes.set_availability(room, "tests", NOON)
     user = await stores.users.upsert("ada")
     for count in (1, 2):
         await submit(stores, make_reservation(user, gpu_count=count))
-    stored = {entry.availability.gpu_type: entry for entry in await stores.gpu_types.list_availability()}
+    stored = {entry.availability.gpu_type: entry for entry in await stores.nodes.list_availability()}
     assert stored["t4"].availability == room
     assert (stored["t4"].queued_requests, stored["t4"].queued_gpus) == (2, 3)
     assert (stored["h100"].queued_requests, stored["h100"].queued_gpus) == (0, 0)

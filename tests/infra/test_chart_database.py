@@ -9,8 +9,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from gpudev.adapters.postgres.app_role import AppRole
-from gpudev.adapters.postgres.migrate import migrate
+from gpudev.adapters.postgres.migrate import AppRole, migrate
 from tests.support.infra.chart import render
 from tests.support.infra.postgres import APP_PASSWORD, HOST, PASSWORDS, SCRIPTS, Server
 from tests.support.infra.replication import DEADLINE_SECONDS, connect, start_both, until

@@ -270,7 +270,7 @@ class DiskWorld:
         volumes: Any = Flaky(self.storage.volumes, self._is_in_trouble)
         self.reservations = make_reservation_engine(stores, self.cluster, clock, rules, self._fault_point)
         self.admission = AdmissionController(
-            stores.admissions, stores.gpu_types, self.cluster, rules, clock, "test"
+            stores.admissions, stores.nodes, self.cluster, rules, clock, "test"
         )
         self.disks = self.make_disk_engine(volumes)
         self.reconcile = DiskReconciliation(stores.disk_ledger, volumes, clock, "test").run
@@ -279,7 +279,7 @@ class DiskWorld:
         stores = self.stores
         around = Surroundings(stores.reservations, self.cluster, self.clock, DiskPolicy())
         work = DiskWork(DiskExecutor(stores.disks, volumes, listings), around)
-        return Engine(work, Hands(stores.turns, stores.disk_queue, self.clock, self._fault_point))
+        return Engine(work, Hands(stores.turns, stores.messages.of_disks, self.clock, self._fault_point))
 
     def _is_in_trouble(self) -> bool:
         return self.trouble()

@@ -17,4 +17,4 @@ def make_reservation_engine(
     stores: Stores, cluster: Any, clock: Clock, rules: Rules, fault_point: FaultPoint = no_fault
 ) -> AnyEngine:
     work = ReservationWork(make_executor(stores, cluster, clock), rules, stores.disks)
-    return Engine(work, Hands(stores.turns, stores.queue, clock, fault_point))
+    return Engine(work, Hands(stores.turns, stores.messages.of_reservations, clock, fault_point))

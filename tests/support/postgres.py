@@ -154,8 +154,7 @@ class Databases:
 
 async def _make_template(server: EmbeddedPostgres) -> Databases:
     # Late: tests that need no schema do not depend on its migrations.
-    from gpudev.adapters.postgres.app_role import AppRole  # noqa: PLC0415
-    from gpudev.adapters.postgres.migrate import migrate  # noqa: PLC0415
+    from gpudev.adapters.postgres.migrate import AppRole, migrate  # noqa: PLC0415
 
     await _execute(server.dsn, f"CREATE DATABASE {_TEMPLATE} TEMPLATE template0")
     connection = await asyncpg.connect(server.dsn_of(_TEMPLATE))

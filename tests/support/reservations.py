@@ -28,7 +28,7 @@ async def open_test_stores(dsn: str) -> AsyncIterator[Stores]:
     await database.open()
     try:
         stores = Stores.on(database)
-        await stores.gpu_types.sync(DEFAULT_CATALOGUE.types)
+        await stores.nodes.sync_types(DEFAULT_CATALOGUE.types)
         yield stores
     finally:
         await database.close()

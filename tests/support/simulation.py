@@ -142,7 +142,7 @@ class Simulation:
             rules = Rules(DEFAULT_CATALOGUE, self.policy)
             stores = self.stores
             controller = AdmissionController(
-                stores.admissions, stores.gpu_types, self.cluster, rules, self.clock, "simulation"
+                stores.admissions, stores.nodes, self.cluster, rules, self.clock, "simulation"
             )
             await controller.turn(gpu_type)
 

@@ -48,12 +48,12 @@ def make_submit_limiter(settings: Settings, clock: Clock) -> Limiter:
 
 
 def make_key_uses(stores: Stores, clock: Clock) -> KeyUses:
-    return KeyUses(stores.api_keys, clock, _KEY_USES_SECONDS)
+    return KeyUses(stores.users, clock, _KEY_USES_SECONDS)
 
 
 def make_key_ring(settings: Settings, stores: Stores, clock: Clock) -> KeyRing:
     overlap = timedelta(seconds=settings.access.key_overlap_seconds)
-    return KeyRing(stores.api_keys, clock, _key_life(settings), overlap)
+    return KeyRing(stores.users, clock, _key_life(settings), overlap)
 
 
 def make_key_issuer(settings: Settings, stores: Stores, clock: Clock) -> KeyIssuer:
@@ -66,7 +66,7 @@ def _key_life(settings: Settings) -> KeyLife:
 
 def make_login_guard(settings: Settings, stores: Stores, tally: AuditTally, clock: Clock) -> LoginGuard:
     window = timedelta(minutes=settings.access.login_failure_minutes)
-    return LoginGuard(stores.login_failures, tally, clock, settings.access.login_failures, window)
+    return LoginGuard(stores.users, tally, clock, settings.access.login_failures, window)
 
 
 def read_admins(settings: Settings) -> frozenset[str]:
@@ -96,7 +96,7 @@ def make_github_check(
     api = GitHubApi(settings.api_url, settings.token.get_secret_value(), settings.timeout_seconds)
     return GitHubCheck(
         policy=policy,
-        bindings=stores.github_bindings,
+        bindings=stores.github,
         published=GitHubKeys(settings.url, settings.timeout_seconds),
         signatures=SshSignatures(frozenset(map(namespace_of, servers))),
         standing=GoodStanding(RestDirectory(api), policy, clock),
@@ -129,7 +129,7 @@ def make_aws_login(
             reserved_names=frozenset({local_login.owner} if local_login else ()),
         ),
         users=stores.users,
-        identities=stores.identities,
+        identities=stores.users,
         issuer=make_key_issuer(settings, stores, clock),
         clock=clock,
         github=make_github_check(settings.github, stores, clock, names),

@@ -79,7 +79,7 @@ def make_application(settings: Settings, stores: Stores) -> Application:
         reservations=_make_reservations(shared),
         disks=DiskUseCases(stores.disks, clock, make_listings(settings)),
         nodes=NodeUseCases(stores.nodes, stores.audit, clock),
-        gpu_types=GpuTypeUseCases(stores.gpu_types, shared.authentication),
+        gpu_types=GpuTypeUseCases(stores.nodes, shared.authentication),
         identity=_make_identity(shared),
         notifications=NotificationUseCases(stores.notifications, stores.audit, settings.notify.hosts),
         reports=_make_reports(shared),
@@ -104,12 +104,12 @@ def _make_shared(settings: Settings, stores: Stores) -> _Shared:
         stores=stores,
         clock=clock,
         catalogue=catalogue,
-        preview=Preview(stores.forecasts, catalogue, policy, clock, sharing),
+        preview=Preview(stores.admissions, catalogue, policy, clock, sharing),
         tally=tally,
         key_uses=key_uses,
         authentication=make_authentication(settings, owners, key_uses, tally, clock),
         key_watch=key_watch,
-        hub=EventHub(stores.signals, key_watch),
+        hub=EventHub(stores.messages.signals, key_watch),
     )
 
 
@@ -118,13 +118,19 @@ def _make_reservations(shared: _Shared) -> ReservationUseCases:
     beats_queue = settings.time.extensions_beat_queue
     return ReservationUseCases(
         store=stores.reservations,
-        lookup=Lookup(stores.reservations, stores.audit, shared.authentication, stores.users, stores.history),
+        lookup=Lookup(
+            stores.reservations,
+            stores.audit,
+            shared.authentication,
+            stores.users,
+            stores.reservations.history,
+        ),
         submission=_make_submission(shared),
         operations=OperationRequests(stores.operations, clock, preview, stores.nodes, beats_queue),
         forecasts=preview,
         feed=EventFeed(stores.reservations, shared.hub),
-        server_log=ServerLog(make_logs(settings), stores.job_outputs),
-        usages=stores.usages,
+        server_log=ServerLog(make_logs(settings), stores.reservations),
+        usages=stores.reports,
         key_watch=shared.key_watch,
     )
 
@@ -135,7 +141,7 @@ def _make_submission(shared: _Shared) -> Submission:
     return Submission(
         reservations=stores.reservations,
         catalogue=shared.catalogue,
-        keys=KeyCollection(github, stores.github_keys, clock),
+        keys=KeyCollection(github, stores.github, clock),
         disks=HomeDisks(stores.disks, can_mount=can_mount(settings)),
         clock=clock,
         preview=shared.preview,
@@ -151,7 +157,7 @@ def _make_identity(shared: _Shared) -> IdentityUseCases:
         keys=make_key_ring(settings, stores, clock),
         guard=make_login_guard(settings, stores, shared.tally, clock),
         users=stores.users,
-        identities=stores.identities,
+        identities=stores.users,
         audit=stores.audit,
         tally=shared.tally,
         local_login=local_login,
@@ -167,7 +173,7 @@ def _make_reports(shared: _Shared) -> ReportUseCases:
         audit=stores.audit,
         prices=settings.reports.prices,
         clock=clock,
-        quota_report=QuotaReport(stores.reservations, stores.gpu_types, shared.catalogue, quotas, clock),
+        quota_report=QuotaReport(stores.reservations, stores.nodes, shared.catalogue, quotas, clock),
         storage=make_reconciliation(settings, stores, read_volumes(settings, clock)),
         disks=stores.disks,
     )
@@ -180,7 +186,7 @@ def _make_service(settings: Settings, stores: Stores) -> ServiceUseCases:
 
     return ServiceUseCases(
         stores.health,
-        stores.dead_letters,
+        stores.messages.dead_letters,
         stores.audit,
         find_free_bytes,
         settings.local.fewest_free_mib << 20,
@@ -195,7 +201,7 @@ def _list_background(shared: _Shared) -> tuple[BackgroundTask, ...]:
         AuditSealer(stores.audit, stores.health, shared.settings.access.seal_seconds),
         shared.tally,
         DiskFigures(stores.disk_ledger, stores.health),
-        ClusterFigures(stores.gpu_types, stores.reservations, stores.health, stores.dead_letters),
+        ClusterFigures(stores.nodes, stores.reservations, stores.health, stores.messages.dead_letters),
         ForecastFigures(shared.preview, stores.health),
     )
 

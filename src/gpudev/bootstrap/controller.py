@@ -65,7 +65,7 @@ def run_controller() -> None:
 async def _serve_controller(settings: Settings) -> None:
     async with open_stores(settings) as stores:
         await _wait_for_schema(stores)
-        await stores.gpu_types.sync(offered_catalogue(settings).types)
+        await stores.nodes.sync_types(offered_catalogue(settings).types)
         async with open_backends(settings, stores) as backends:
             known = await read_known_catalogue(settings, stores)
             controllers, admission = make_controllers(settings, stores, backends, known, SystemClock())
@@ -84,7 +84,7 @@ def list_chores(settings: Settings, stores: Stores, cluster: Cluster) -> tuple[C
     """What a controller does beside its turns and the hints that wake them."""
     sampler = make_sampler(settings, stores, cluster)
     sending = make_sending(settings, stores)
-    pruning = Pruning(stores.leftovers, SystemClock())
+    pruning = Pruning(stores.retention, SystemClock())
     verifying = VerifyAudit(stores.audit, SystemClock())
     return (
         Chore("sampling", sampler.sample, sampler.every.total_seconds()),
@@ -113,21 +113,25 @@ def make_controllers(
         sharing=read_sharing(settings),
     )
     admission = AdmissionController(
-        stores.admissions, stores.gpu_types, cluster, rules, clock, settings.process.hostname
+        stores.admissions, stores.nodes, cluster, rules, clock, settings.process.hostname
     )
     offered = tuple(offered_catalogue(settings).by_name)
-    sources = Sources(stores.reservations, stores.admissions, stores.signals, cluster, clock, offered)
+    sources = Sources(
+        stores.reservations, stores.admissions, stores.messages.signals, cluster, clock, offered
+    )
     fault_point = make_fault_point(settings.process.fault_file)
     reservations = ReservationWork(make_executor(stores, cluster, clock), rules, stores.disks)
     disks = make_disk_work(settings, stores, backends, clock)
     engines: Engines = {
         reservations.kind: Engine(
             reservations,
-            Hands(stores.turns, stores.queue, clock, fault_point),
+            Hands(stores.turns, stores.messages.of_reservations, clock, fault_point),
             concurrency=_RESERVATIONS_AT_ONCE,
         ),
         disks.kind: Engine(
-            disks, Hands(stores.turns, stores.disk_queue, clock, fault_point), concurrency=_DISKS_AT_ONCE
+            disks,
+            Hands(stores.turns, stores.messages.of_disks, clock, fault_point),
+            concurrency=_DISKS_AT_ONCE,
         ),
     }
     chores = list_disk_chores(settings, stores, backends)
@@ -151,7 +155,7 @@ def list_disk_chores(settings: Settings, stores: Stores, backends: Backends) -> 
 def make_sampler(settings: Settings, stores: Stores, cluster: Cluster) -> Sampler:
     policy = make_idle_policy(settings)
     every = settings.idle.sample_every
-    return Sampler(stores.reservations, stores.usages, cluster, policy, SystemClock(), every)
+    return Sampler(stores.reservations, stores.reports, cluster, policy, SystemClock(), every)
 
 
 def make_sending(settings: Settings, stores: Stores) -> SendNotifications:
@@ -167,14 +171,14 @@ def make_executor(stores: Stores, cluster: Cluster, clock: Clock) -> Reservation
         cluster,
         clock,
         stores.disks,
-        stores.job_outputs,
+        stores.reservations,
     )
 
 
 async def read_known_catalogue(settings: Settings, stores: Stores) -> Catalogue:
     """What is on offer, and what ever was: reservations of a retired type run on to their end."""
     offered = offered_catalogue(settings)
-    retired = (kept for kept in await stores.gpu_types.list_all() if not offered.find(kept.name))
+    retired = (kept for kept in await stores.nodes.list_types() if not offered.find(kept.name))
     return Catalogue((*offered.types, *retired))
 
 

@@ -14,22 +14,13 @@ from gpudev.adapters.local.fleet import Fleet, default_fleet_choice, load_fleet
 from gpudev.adapters.local.processes.linux import die_with_parent
 from gpudev.adapters.local.state import StateFolder
 from gpudev.adapters.postgres.admissions import PostgresAdmissions
-from gpudev.adapters.postgres.api_keys import PostgresApiKeys, PostgresLoginFailures
-from gpudev.adapters.postgres.app_role import AppRole
 from gpudev.adapters.postgres.audit import PostgresAuditLog
 from gpudev.adapters.postgres.dead_letters import PostgresDeadLetters
 from gpudev.adapters.postgres.disk_ledger import PostgresDiskLedger
 from gpudev.adapters.postgres.disks import PostgresDisks
-from gpudev.adapters.postgres.forecasts import PostgresForecasts
-from gpudev.adapters.postgres.github_bindings import PostgresGitHubBindings
-from gpudev.adapters.postgres.github_keys import PostgresGitHubKeys
-from gpudev.adapters.postgres.gpu_types import PostgresGpuTypes
+from gpudev.adapters.postgres.github import PostgresGitHub
 from gpudev.adapters.postgres.health import PostgresHealth
-from gpudev.adapters.postgres.history import PostgresHistory
-from gpudev.adapters.postgres.identities import PostgresIdentities
-from gpudev.adapters.postgres.job_outputs import PostgresJobOutputs
-from gpudev.adapters.postgres.leftovers import PostgresLeftovers
-from gpudev.adapters.postgres.migrate import migrate
+from gpudev.adapters.postgres.migrate import AppRole, migrate
 from gpudev.adapters.postgres.nodes import PostgresNodes
 from gpudev.adapters.postgres.notifications import PostgresNotifications
 from gpudev.adapters.postgres.operations import PostgresOperations
@@ -37,10 +28,12 @@ from gpudev.adapters.postgres.pgmq import PgmqQueue
 from gpudev.adapters.postgres.pool import Database, connect
 from gpudev.adapters.postgres.reports import PostgresReports
 from gpudev.adapters.postgres.reservations import PostgresReservations
+from gpudev.adapters.postgres.retention import PostgresRetention
 from gpudev.adapters.postgres.signals import PostgresSignals
 from gpudev.adapters.postgres.turns import PostgresTurns
-from gpudev.adapters.postgres.usages import PostgresUsages
-from gpudev.adapters.postgres.users import PostgresUsers
+from gpudev.adapters.postgres.users import (
+    PostgresUsers,
+)
 from gpudev.bootstrap.gpu_types_file import read_catalogue
 from gpudev.bootstrap.policy_file import read_policy
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE, Catalogue
@@ -63,6 +56,25 @@ class SystemClock:
 
 
 @dataclass(frozen=True, slots=True)
+class Messages:
+    """What tells controllers to look at an item, and what was given up."""
+
+    of_reservations: PgmqQueue
+    of_disks: PgmqQueue
+    dead_letters: PostgresDeadLetters
+    signals: PostgresSignals
+
+    @classmethod
+    def on(cls, database: Database) -> Messages:
+        return cls(
+            of_reservations=PgmqQueue(database, Kind.RESERVATION),
+            of_disks=PgmqQueue(database, Kind.DISK, _DISK_MESSAGES_HIDDEN_FOR),
+            dead_letters=PostgresDeadLetters(database),
+            signals=PostgresSignals(database.dsn),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Stores:
     """The PostgreSQL side of every port."""
 
@@ -70,64 +82,38 @@ class Stores:
     reservations: PostgresReservations
     operations: PostgresOperations
     admissions: PostgresAdmissions
-    gpu_types: PostgresGpuTypes
-    users: PostgresUsers
-    identities: PostgresIdentities
-    github_keys: PostgresGitHubKeys
-    github_bindings: PostgresGitHubBindings
-    api_keys: PostgresApiKeys
-    login_failures: PostgresLoginFailures
-    audit: PostgresAuditLog
-    leftovers: PostgresLeftovers
-    queue: PgmqQueue
-    disks: PostgresDisks
-    disk_queue: PgmqQueue
-    turns: PostgresTurns
-    disk_ledger: PostgresDiskLedger
-    job_outputs: PostgresJobOutputs
-    signals: PostgresSignals
-    health: PostgresHealth
-    forecasts: PostgresForecasts
     nodes: PostgresNodes
-    usages: PostgresUsages
+    users: PostgresUsers
+    github: PostgresGitHub
+    audit: PostgresAuditLog
+    retention: PostgresRetention
+    messages: Messages
+    disks: PostgresDisks
+    disk_ledger: PostgresDiskLedger
+    turns: PostgresTurns
+    health: PostgresHealth
     notifications: PostgresNotifications
     reports: PostgresReports
-    dead_letters: PostgresDeadLetters
-    history: PostgresHistory | None = None
-    """Only where there is a replica."""
 
     @classmethod
     def on(cls, database: Database, replica: Database | None = None) -> Stores:
-        reservations = PostgresReservations(database)
         return cls(
             database=database,
-            reservations=reservations,
+            reservations=PostgresReservations(database, replica),
             operations=PostgresOperations(database),
             admissions=PostgresAdmissions(database),
-            gpu_types=PostgresGpuTypes(database),
-            users=PostgresUsers(database),
-            identities=PostgresIdentities(database),
-            github_keys=PostgresGitHubKeys(database),
-            github_bindings=PostgresGitHubBindings(database),
-            api_keys=PostgresApiKeys(database),
-            login_failures=PostgresLoginFailures(database),
-            audit=PostgresAuditLog(database),
-            leftovers=PostgresLeftovers(database),
-            queue=PgmqQueue(database, Kind.RESERVATION),
-            disks=PostgresDisks(database),
-            disk_queue=PgmqQueue(database, Kind.DISK, _DISK_MESSAGES_HIDDEN_FOR),
-            turns=PostgresTurns(database),
-            job_outputs=PostgresJobOutputs(database),
-            disk_ledger=PostgresDiskLedger(database),
-            signals=PostgresSignals(database.dsn),
-            health=PostgresHealth(database),
-            forecasts=PostgresForecasts(database),
             nodes=PostgresNodes(database),
-            usages=PostgresUsages(database),
+            users=PostgresUsers(database),
+            github=PostgresGitHub(database),
+            audit=PostgresAuditLog(database),
+            retention=PostgresRetention(database),
+            messages=Messages.on(database),
+            disks=PostgresDisks(database),
+            disk_ledger=PostgresDiskLedger(database),
+            turns=PostgresTurns(database),
+            health=PostgresHealth(database),
             notifications=PostgresNotifications(database),
             reports=PostgresReports(database),
-            dead_letters=PostgresDeadLetters(database),
-            history=PostgresHistory(reservations, PostgresReservations(replica)) if replica else None,
         )
 
 
@@ -144,7 +130,7 @@ async def prepare_database(settings: Settings) -> tuple[str, ...]:
     finally:
         await connection.close()
     async with open_stores(settings) as stores:
-        await stores.gpu_types.sync(offered_catalogue(settings).types)
+        await stores.nodes.sync_types(offered_catalogue(settings).types)
     return applied
 
 

@@ -62,10 +62,10 @@ async def _refresh_availability(settings: Settings, stores: Stores) -> tuple[str
     name = settings.process.hostname
     known, sharing = await read_known_catalogue(settings, stores), read_sharing(settings)
     rules = Rules(known, make_policy(settings), sharing=sharing)
-    admission = AdmissionController(stores.admissions, stores.gpu_types, AbsentCluster(), rules, clock, name)
+    admission = AdmissionController(stores.admissions, stores.nodes, AbsentCluster(), rules, clock, name)
     offered = tuple(offered_catalogue(settings).by_name)
     scaling = _make_scaling(settings)
-    return await AvailabilityRefresh(stores.gpu_types, scaling, admission, clock, offered, name).run()
+    return await AvailabilityRefresh(stores.nodes, scaling, admission, clock, offered, name).run()
 
 
 def _make_scaling(settings: Settings) -> AwsScaling | None:
@@ -83,6 +83,12 @@ async def _expire(settings: Settings) -> Counter[Outcome]:
         rules = Rules(await read_known_catalogue(settings, stores), make_policy(settings))
         work = ReservationWork(make_executor(stores, AbsentCluster(), clock), rules, stores.disks)
         engine = Engine(
-            work, Hands(stores.turns, stores.queue, clock, make_fault_point(settings.process.fault_file))
+            work,
+            Hands(
+                stores.turns,
+                stores.messages.of_reservations,
+                clock,
+                make_fault_point(settings.process.fault_file),
+            ),
         )
         return await RunDue(stores.turns, engine, clock).run()

@@ -71,4 +71,4 @@ def _read(choice: Choice, settings: Settings) -> Trace:
 async def _read_recorded(choice: Choice, settings: Settings) -> Trace:
     since = SystemClock().now() - timedelta(weeks=choice.weeks)
     async with open_stores(settings) as stores:
-        return await stores.forecasts.list_submissions(choice.gpu_type, since)
+        return await stores.admissions.list_submissions(choice.gpu_type, since)

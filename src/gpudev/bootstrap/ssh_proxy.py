@@ -39,13 +39,13 @@ async def _serve_ssh_proxy(settings: Settings, listener: socket.socket) -> None:
         tally = AuditTally(stores.audit, stores.health, clock, singly=_TUNNELS_WRITTEN_SINGLY)
         authentication = make_authentication(settings, owners, key_uses, tally, clock)
         key_watch = KeyWatch(owners)
-        destinations = SshDestinations(authentication, stores.reservations, stores.api_keys, clock)
+        destinations = SshDestinations(authentication, stores.reservations, stores.users, clock)
         limits, proxies = _make_limits(settings), settings.access.proxies
         proxy = SshProxy(destinations, limits, proxies, key_watch.changed, tally)
         if settings.local.state_dir is None:
             # On one machine the API serves the metrics of all processes.
             serve_metrics(settings.api, settings.api.metrics_dir)
-        runs = (key_uses.run(), tally.run(), key_watch.run(stores.signals))
+        runs = (key_uses.run(), tally.run(), key_watch.run(stores.messages.signals))
         chores = [asyncio.create_task(run) for run in runs]
         gc.freeze()
         tell_ready(settings.process.ready_fd)

@@ -146,7 +146,7 @@ class GitHubBindings(Protocol):
         """
         ...
 
-    async def find(self, user_id: UserId) -> Binding | None:
+    async def find_binding(self, user_id: UserId) -> Binding | None:
         """The GitHub user that this user has proved to be; None: none."""
         ...
 
@@ -175,10 +175,10 @@ class StoredKeys:
 class KnownKeys(Protocol):
     """What was read last, for every replica and for the time in which nothing can be read."""
 
-    async def find(self, github_user: str) -> StoredKeys | None:
+    async def find_keys(self, github_user: str) -> StoredKeys | None:
         """The keys as they were read last; None: they never were."""
         ...
 
-    async def keep(self, github_user: str, stored: StoredKeys) -> None:
+    async def keep_keys(self, github_user: str, stored: StoredKeys) -> None:
         """Replaces what was kept, unless that was read later."""
         ...

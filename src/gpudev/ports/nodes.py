@@ -87,11 +87,11 @@ class StoredAvailability:
 
 
 class GpuTypes(Protocol):
-    async def sync(self, offered: Sequence[GpuType]) -> None:
+    async def sync_types(self, offered: Sequence[GpuType]) -> None:
         """Make the table say what the catalogue says: these are on offer, all others are not."""
         ...
 
-    async def list_all(self) -> tuple[GpuType, ...]:
+    async def list_types(self) -> tuple[GpuType, ...]:
         """Every type that is or ever was on offer, as far as the table remembers it."""
         ...
 

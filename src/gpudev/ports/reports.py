@@ -73,7 +73,7 @@ class UsagePoint:
 
 
 class Usages(Protocol):
-    async def add(self, samples: Sequence[Sample]) -> None:
+    async def add_samples(self, samples: Sequence[Sample]) -> None:
         """Keep samples, and what they mean with their reservations. Not a change of those."""
         ...
 

@@ -252,10 +252,10 @@ class Operations(Protocol):
 
 
 class JobOutputs(Protocol):
-    async def keep(self, reservation_id: ReservationId, output: str) -> None:
+    async def keep_output(self, reservation_id: ReservationId, output: str) -> None:
         """A second time replaces the first. The text is at most `domain.job.MAX_OUTPUT` bytes long."""
         ...
 
-    async def find(self, reservation_id: ReservationId) -> str | None:
+    async def find_output(self, reservation_id: ReservationId) -> str | None:
         """None if none was kept."""
         ...

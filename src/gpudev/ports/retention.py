@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 
-class Leftovers(Protocol):
+class Retention(Protocol):
     """Each method deletes at most `limit` rows and says how many it did.
 
     Rows that another replica is deleting are passed over, so that nobody waits for anybody. Raises

@@ -117,11 +117,11 @@ class Rotation:
 
 
 class ApiKeys(Protocol):
-    async def list_of(self, user_id: UserId, current: bytes, now: datetime) -> tuple[StoredKey, ...]:
+    async def list_keys(self, user_id: UserId, current: bytes, now: datetime) -> tuple[StoredKey, ...]:
         """The user's newest keys, newest first; `current` is the hash of the one that asks."""
         ...
 
-    async def rotate(self, rotation: Rotation, now: datetime, audit: AuditEntry) -> datetime:
+    async def rotate_key(self, rotation: Rotation, now: datetime, audit: AuditEntry) -> datetime:
         """Add the new key, and let the old one end then, or when it would have ended anyway, if sooner.
 
         When the new one ends, which is never after the login that the old one belongs to. A key has one
@@ -130,21 +130,21 @@ class ApiKeys(Protocol):
         """
         ...
 
-    async def revoke(self, user_id: UserId, prefix: str, audit: AuditEntry) -> None:
+    async def revoke_key(self, user_id: UserId, prefix: str, audit: AuditEntry) -> None:
         """End a key of this user; one that has ended already stays so, and nothing is written.
 
         `NotFound` if the user has none with this prefix, `Conflict` if there are several.
         """
         ...
 
-    async def list_standing(self, key_hashes: Collection[bytes], now: datetime) -> frozenset[bytes]:
+    async def list_valid_keys(self, key_hashes: Collection[bytes], now: datetime) -> frozenset[bytes]:
         """Those that are not revoked, of users who are not disabled, and of logins that have not ended.
 
         A key that has expired, or was rotated, stands as long as its login.
         """
         ...
 
-    async def note_uses(self, uses: Mapping[bytes, datetime]) -> None:
+    async def note_key_uses(self, uses: Mapping[bytes, datetime]) -> None:
         """Remember when keys, by their hash, were last used."""
         ...
 
@@ -152,10 +152,10 @@ class ApiKeys(Protocol):
 class LoginFailures(Protocol):
     """Failed logins by where they came from, counted for all replicas together."""
 
-    async def count(self, origin: str, now: datetime, window: timedelta) -> None:
+    async def count_login_failure(self, origin: str, now: datetime, window: timedelta) -> None:
         """One more; what is older than the window is forgotten."""
         ...
 
-    async def find_blocking(self, origin: str, since: datetime, limit: int) -> datetime | None:
+    async def find_login_block(self, origin: str, since: datetime, limit: int) -> datetime | None:
         """When the latest `limit`-th failure since then was: until it is too old, there is one too many."""
         ...

@@ -69,7 +69,7 @@ def test_the_share_of_long_reservations_is_shown_in_gpus(ada: Person, module_dat
 
 async def offer_room(database: str, availability: Availability) -> None:
     async with open_test_stores(database) as stores:
-        await stores.gpu_types.set_availability(availability, "test", NOON)
+        await stores.nodes.set_availability(availability, "test", NOON)
 
 
 def test_days_of_gpus_are_rejected_with_what_is_reserved_and_what_to_do(grace: Person) -> None:

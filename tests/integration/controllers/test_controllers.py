@@ -32,7 +32,7 @@ UNKNOWN = GpuType("z9", "z9.metal", 4, 8, 32)
 async def idle_world(database: str, tmp_path: Path) -> AsyncIterator[World]:
     """Everything but controllers."""
     async with open_test_stores(database) as stores, open_cluster(tmp_path, Isolation.NONE) as cluster:
-        await stores.gpu_types.sync((*DEFAULT_CATALOGUE.types, UNKNOWN))
+        await stores.nodes.sync_types((*DEFAULT_CATALOGUE.types, UNKNOWN))
         yield World(stores, cluster)
 
 
@@ -131,7 +131,7 @@ async def test_an_error_of_ours_ends_the_reservation_after_three_tries_and_is_ke
         "SELECT message ->> 'reservation_id' AS id FROM pgmq.q_gpu_reservations_dead"
     )
     assert [row["id"] for row in dead] == [asked.id]
-    [letter] = await world.stores.dead_letters.list_all(10)
+    [letter] = await world.stores.messages.dead_letters.list_all(10)
     assert "z9" in letter.error
 
 
@@ -164,7 +164,7 @@ async def test_messages_are_archived_with_their_turns(world: World) -> None:
     await world.active(asked)
 
     async def is_empty() -> bool:
-        return await world.stores.queue.count() == 0
+        return await world.stores.messages.of_reservations.count() == 0
 
     await eventually(is_empty)
 

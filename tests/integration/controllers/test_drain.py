@@ -45,11 +45,11 @@ class World:
         self.cluster = SimulatedCluster("t4", {NodeName(node): 4 for node in nodes})
         rules = Rules(DEFAULT_CATALOGUE, POLICY)
         self.admission = AdmissionController(
-            stores.admissions, stores.gpu_types, self.cluster, rules, self.clock, "test"
+            stores.admissions, stores.nodes, self.cluster, rules, self.clock, "test"
         )
         self.controller = make_reservation_engine(stores, self.cluster, self.clock, rules)
         self.drains = NodeUseCases(stores.nodes, stores.audit, self.clock)
-        preview = Preview(stores.forecasts, DEFAULT_CATALOGUE, POLICY, self.clock)
+        preview = Preview(stores.admissions, DEFAULT_CATALOGUE, POLICY, self.clock)
         self.operations = OperationRequests(stores.operations, self.clock, preview, stores.nodes)
 
     async def ask(self, hours: int) -> Reservation:

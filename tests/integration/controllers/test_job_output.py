@@ -82,6 +82,6 @@ async def test_no_crash_on_the_way_to_its_end_loses_the_output(database: str) ->
             await controller.end(row)
             is_over = len(controller.passed) < number
             point = "no crash" if is_over else controller.passed[number - 1]
-            kept[number, point] = await stores.job_outputs.find(row.id)
+            kept[number, point] = await stores.reservations.find_output(row.id)
     assert {point for _, point in kept} >= {"before_keep_job_output", "after_record", "before_delete_server"}
     assert kept == dict.fromkeys(kept, OUTPUT)

@@ -149,7 +149,7 @@ class People:
     @property
     def _operations(self) -> OperationRequests:
         stores, clock = self.day.stores, self.day.clock
-        preview = Preview(stores.forecasts, DEFAULT_CATALOGUE, POLICY, clock)
+        preview = Preview(stores.admissions, DEFAULT_CATALOGUE, POLICY, clock)
         return OperationRequests(stores.operations, clock, preview, stores.nodes)
 
     async def _cancel(self, one: ReservationId) -> ReservationId:

@@ -38,7 +38,7 @@ class World:
         self.clock = MovableClock()
         self.cluster = SimulatedCluster("t4", {NodeName("t4-0"): 4})
         self.sampler = Sampler(
-            stores.reservations, stores.usages, self.cluster, POLICY, self.clock, MINUTE, Faults(0.0)
+            stores.reservations, stores.reports, self.cluster, POLICY, self.clock, MINUTE, Faults(0.0)
         )
         rules = Rules(DEFAULT_CATALOGUE, TimePolicy(), POLICY)
         self.controller = make_reservation_engine(stores, self.cluster, self.clock, rules)
@@ -74,7 +74,7 @@ async def test_a_server_that_nobody_uses_is_warned_and_ended_and_its_use_is_kept
         ended = await world.pass_time(one, 10, QUIET)
         assert (ended.state.status, ended.state.reason) == (Status.EXPIRED, Reason.WENT_IDLE)
         assert "GPU use 0%" in words_of(ended.state.detail)
-        points = await stores.usages.list_points(one.id, 2)
+        points = await stores.reports.list_points(one.id, 2)
         assert [point.gpu_use and round(point.gpu_use) for point in points] == [90, pytest.approx(16, abs=4)]
         assert points[0].idle_share == 0
         assert points[1].idle_share > 0.5
@@ -116,7 +116,7 @@ async def test_one_server_that_cannot_be_read_does_not_keep_the_others_from_bein
         for one in (hostile, honest):
             world.cluster.use[one.id] = QUIET
         assert [sample.reservation_id for sample in await world.sampler.sample()] == [honest.id]
-        assert len(await stores.usages.list_points(honest.id, 2)) == 1
+        assert len(await stores.reports.list_points(honest.id, 2)) == 1
 
 
 async def test_one_sample_that_cannot_be_kept_does_not_lose_the_others(database: str) -> None:
@@ -125,8 +125,8 @@ async def test_one_sample_that_cannot_be_kept_does_not_lose_the_others(database:
         hostile, honest = await world.start(), await world.start()
         world.cluster.use = {hostile.id: {**QUIET, Signal.CPU: 1e300}, honest.id: QUIET}
         await world.sampler.sample()
-        assert len(await stores.usages.list_points(honest.id, 2)) == 1
-        assert await stores.usages.list_points(hostile.id, 2) == ()
+        assert len(await stores.reports.list_points(honest.id, 2)) == 1
+        assert await stores.reports.list_points(hostile.id, 2) == ()
 
 
 async def test_a_server_that_cannot_be_measured_is_busy(database: str) -> None:

@@ -8,9 +8,8 @@ import asyncpg
 import pytest
 
 from gpudev.adapters.local.database.postgres_folder import APP_ROLE
-from gpudev.adapters.postgres.app_role import AppRole
 from gpudev.adapters.postgres.health import PostgresHealth
-from gpudev.adapters.postgres.migrate import migrate
+from gpudev.adapters.postgres.migrate import AppRole, migrate
 from gpudev.adapters.postgres.pool import Database
 from gpudev.adapters.postgres.queries import NOUNS, load_queries
 from gpudev.domain.errors import Conflict, StoreUnavailable

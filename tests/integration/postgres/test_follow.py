@@ -53,7 +53,7 @@ async def test_news_comes_with_the_next_heartbeat_when_every_hint_is_lost(
     stores: Stores, asked: Reservation
 ) -> None:
     """The hub is not running, as if its connection were deaf."""
-    feed = EventFeed(stores.reservations, EventHub(stores.signals), heartbeat_seconds=0.01)
+    feed = EventFeed(stores.reservations, EventHub(stores.messages.signals), heartbeat_seconds=0.01)
     stream = feed.follow(asked.id, after=0)
     first = await anext(stream)
     assert first is not None
@@ -68,7 +68,7 @@ async def test_news_comes_with_the_next_heartbeat_when_every_hint_is_lost(
 
 
 async def test_news_comes_at_once_when_the_hub_listens(stores: Stores, asked: Reservation) -> None:
-    hub = EventHub(stores.signals)
+    hub = EventHub(stores.messages.signals)
     listening = asyncio.create_task(hub.run())
     stream = EventFeed(stores.reservations, hub, heartbeat_seconds=60).follow(asked.id, after=1)
     await anext(stream)
@@ -86,7 +86,7 @@ async def test_the_stream_ends_once_all_is_told_also_for_one_who_has_heard_it(
     stores: Stores, asked: Reservation, after: int
 ) -> None:
     await end_it(stores, asked)
-    stream = EventFeed(stores.reservations, EventHub(stores.signals)).follow(asked.id, after)
+    stream = EventFeed(stores.reservations, EventHub(stores.messages.signals)).follow(asked.id, after)
     async with asyncio.timeout(10):
         told = [stored.number async for news in stream if news for stored in news.events]
     assert told == list(range(after + 1, 4))

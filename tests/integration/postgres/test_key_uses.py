@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from gpudev.adapters.postgres.api_keys import PostgresApiKeys
 from gpudev.adapters.postgres.pool import Database
+from gpudev.adapters.postgres.users import PostgresUsers
 from gpudev.app.identity.authentication import KeyUses
 from gpudev.ports.users import NewKey
 from tests.support.reservations import open_test_stores
@@ -29,14 +29,14 @@ async def test_what_was_noted_is_written_at_the_latest_when_the_process_ends(dat
         user = await stores.users.upsert("ada")
         now = datetime.now(UTC)
         await stores.users.add_key(user.user_id, NewKey(b"hash", "prefix01", now + timedelta(hours=1)))
-        uses = KeyUses(stores.api_keys, Clock(), FOREVER)
+        uses = KeyUses(stores.users, Clock(), FOREVER)
         running = asyncio.create_task(uses.run())
         await asyncio.sleep(0)
         uses.note(b"hash")
         running.cancel()
         with suppress(asyncio.CancelledError):
             await running
-        (key,) = await stores.api_keys.list_of(user.user_id, b"hash", now)
+        (key,) = await stores.users.list_keys(user.user_id, b"hash", now)
         assert key.last_used_at is not None
         assert key.last_used_at >= now
 
@@ -44,7 +44,7 @@ async def test_what_was_noted_is_written_at_the_latest_when_the_process_ends(dat
 async def test_a_silent_database_loses_nothing_and_breaks_nothing(database: str) -> None:
     nowhere = Database("postgresql://nobody@127.0.0.1:1/none")
     await nowhere.open()
-    uses = KeyUses(PostgresApiKeys(nowhere), Clock(), FOREVER)
+    uses = KeyUses(PostgresUsers(nowhere), Clock(), FOREVER)
     uses.note(b"hash")
     await uses.write()
     assert list(uses._uses) == [b"hash"]

@@ -71,7 +71,7 @@ async def world() -> AsyncIterator[World]:
                 Database(replica.dsn, connect_timeout=2) as copy,
             ):
                 stores = Stores.on(database, copy)
-                await stores.gpu_types.sync(DEFAULT_CATALOGUE.types)
+                await stores.nodes.sync_types(DEFAULT_CATALOGUE.types)
                 clock = SystemClock()
                 user = await stores.users.upsert("ada")
                 issued = await KeyIssuer(
@@ -85,7 +85,11 @@ async def world() -> AsyncIterator[World]:
                 key_uses = make_key_uses(stores, clock)
                 authentication = make_authentication(Settings(), owners, key_uses, tally, clock)
                 lookup = Lookup(
-                    stores.reservations, stores.audit, authentication, stores.users, stores.history
+                    stores.reservations,
+                    stores.audit,
+                    authentication,
+                    stores.users,
+                    stores.reservations.history,
                 )
                 visitor = await authentication.meet(issued.api_key, "here")
                 yield World(primary, replica, stores, lookup, visitor, ended)

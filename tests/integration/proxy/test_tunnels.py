@@ -304,7 +304,7 @@ async def end_right(dsn: str, reservation: str, what: str) -> None:
         if what == "key-revoked":
             user = await stores.users.find_by_name("ada")
             assert user is not None
-            await stores.api_keys.revoke(user.user_id, key_of("ada")[:8], AuditEntry("ada", "key_revoked"))
+            await stores.users.revoke_key(user.user_id, key_of("ada")[:8], AuditEntry("ada", "key_revoked"))
         elif what == "key-expired":
             await stores.database.execute(
                 "UPDATE api_keys SET expires_at = now(), login_ends_at = now() + interval '1 hour'"

@@ -1,7 +1,11 @@
-"""Reservations, their events and the leases that controllers work under."""
+"""Reservations with their events and outputs, and the leases that controllers work under.
+
+What is over and changes no more is read from a streaming replica while there is one that answers.
+"""
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -9,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import asyncpg
+import structlog
 
 from gpudev.adapters.postgres.audit import audit_columns
 from gpudev.adapters.postgres.pool import Connection, Database, Row
@@ -25,7 +30,7 @@ from gpudev.adapters.postgres.turns import Burial, Leasing, bury
 from gpudev.domain.audit import AuditEntry
 from gpudev.domain.disk import DiskId
 from gpudev.domain.drain import Drain
-from gpudev.domain.errors import Conflict, NotFound, Stale
+from gpudev.domain.errors import Conflict, NotFound, Stale, StoreUnavailable
 from gpudev.domain.names import OperationId, ReservationId, UserId, find_id_range
 from gpudev.domain.operations import Operation, Terms
 from gpudev.domain.plans.turn import Record
@@ -49,12 +54,18 @@ from gpudev.texts.vocabulary import DiskState, OperationKind, Status
 _SQL = load_queries("reservations")
 _ID_BYTES = 16
 """What a mark begins with; see the view `reservation_marks`."""
+_OUTPUTS = load_queries("job_outputs")
+_PAUSE_SECONDS = 10.0
+"""How long a replica that did not answer is left alone: nobody shall wait for it with every request."""
+_log = structlog.get_logger(__name__)
 
 
 class PostgresReservations:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, replica: Database | None = None) -> None:
         self._database = database
         self._leasing = Leasing(Kind.RESERVATION)
+        self.history = PostgresHistory(self, PostgresReservations(replica)) if replica else None
+        """Only where there is a replica."""
 
     async def submit(
         self,
@@ -219,6 +230,15 @@ class PostgresReservations:
         rows = await self._database.fetch(*_SQL.bind("list_unfinished", ids=list(ids)))
         return frozenset(ReservationId(str(row["reservation_id"])) for row in rows)
 
+    async def keep_output(self, reservation_id: ReservationId, output: str) -> None:
+        await self._database.execute(*_OUTPUTS.bind("keep", reservation_id=reservation_id, output=output))
+
+    async def find_output(self, reservation_id: ReservationId) -> str | None:
+        output: str | None = await self._database.fetch_value(
+            *_OUTPUTS.bind("find", reservation_id=reservation_id)
+        )
+        return output
+
 
 async def _check_quota(connection: Connection, asked: Reservation, quota: Quota) -> None:
     await connection.execute(*_SQL.bind("lock_quota", user_id=asked.spec.user_id))
@@ -319,3 +339,23 @@ def _conflict(reservation: Reservation, error: asyncpg.UniqueViolationError) -> 
     if error.constraint_name == "reservations_live_disk":
         return Conflict("home_in_use_by_another", code="disk_in_use")
     return Conflict("reservation_id_taken", code="id_taken", id=reservation.id)
+
+
+class PostgresHistory:
+    """Reads from the replica, and from the primary where that cannot be."""
+
+    def __init__(self, primary: PostgresReservations, replica: PostgresReservations) -> None:
+        self._primary = primary
+        self._replica = replica
+        self._resumes_at = 0.0
+
+    async def list_page(self, query: ListQuery) -> Page:
+        if time.monotonic() < self._resumes_at:
+            return await self._primary.list_page(query)
+        try:
+            return await self._replica.list_page(query)
+        except (StoreUnavailable, asyncpg.SyntaxOrAccessError) as error:
+            # The latter: it has not heard of our tables yet, or not of our right to read them.
+            self._resumes_at = time.monotonic() + _PAUSE_SECONDS
+            _log.warning("replica_unavailable", error=str(error), pause_seconds=_PAUSE_SECONDS)
+        return await self._primary.list_page(query)

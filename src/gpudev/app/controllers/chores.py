@@ -31,7 +31,7 @@ from gpudev.ports.cluster import Cluster
 from gpudev.ports.notifications import Delivery, NotDelivered, Notifications, Notifier
 from gpudev.ports.reports import Sample, Usages
 from gpudev.ports.reservations import Reservations
-from gpudev.ports.retention import Leftovers
+from gpudev.ports.retention import Retention
 from gpudev.telemetry import AUDIT_FINDINGS, AUDIT_SEALS, AUDIT_VERIFIED_TIME
 from gpudev.texts.fact import fact
 from gpudev.texts.sentences import say
@@ -82,7 +82,7 @@ class Sampler:
 
     async def _keep(self, samples: tuple[Sample, ...], idle: frozenset[ReservationId]) -> bool:
         """Those that became idle or busy are woken: the plan has another time to look at them."""
-        await self.usages.add(samples)
+        await self.usages.add_samples(samples)
         for sample in samples:
             if (sample.idle_since is not None) != (sample.reservation_id in idle):
                 await self.reservations.wake(sample.reservation_id)
@@ -104,7 +104,7 @@ BATCH = 1000
 
 @dataclass(frozen=True, slots=True)
 class Pruning:
-    leftovers: Leftovers
+    leftovers: Retention
     clock: Clock
     faults: Faults = FAULTS
 

@@ -65,7 +65,7 @@ class ReservationExecutor:
                 pass
             case KeepJobOutput(reservation_id, output):
                 if self.job_outputs is not None:
-                    await self.job_outputs.keep(reservation_id, output)
+                    await self.job_outputs.keep_output(reservation_id, output)
             case SettleOperations(outcomes):
                 await self.operations.settle(outcomes, self.clock.now())
                 return replace(claim, operations=_without(claim.operations, outcomes))

@@ -96,7 +96,7 @@ class KeyUses:
         if not uses:
             return
         try:
-            await self._api_keys.note_uses(uses)
+            await self._api_keys.note_key_uses(uses)
         except StoreUnavailable:
             self._uses = {**uses, **self._uses}
 

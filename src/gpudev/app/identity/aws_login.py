@@ -112,12 +112,14 @@ class GitHubCheck:
         now = self.clock.now()
         if proof is not None:
             await self._bind(user, proof, now, origin)
-        binding = self.policy.check_binding(user.username, await self.bindings.find(user.user_id), now)
+        binding = self.policy.check_binding(
+            user.username, await self.bindings.find_binding(user.user_id), now
+        )
         await self.standing.check(binding.github_user)
         return binding.github_user
 
     async def _find_bound(self, user: User) -> str:
-        binding = await self.bindings.find(user.user_id)
+        binding = await self.bindings.find_binding(user.user_id)
         if binding is None:
             raise Invalid("github_user_needed", username=user.username, code="github_user_needed")
         return binding.github_user

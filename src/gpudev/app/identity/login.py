@@ -143,7 +143,7 @@ class KeyRing:
     """How long a replaced key goes on working, for requests that are on their way."""
 
     async def list_own(self, caller: Caller) -> tuple[StoredKey, ...]:
-        return await self.api_keys.list_of(caller.user_id, caller.key_hash, self.clock.now())
+        return await self.api_keys.list_keys(caller.user_id, caller.key_hash, self.clock.now())
 
     async def rotate(self, caller: Caller) -> IssuedKey:
         """A new key for the rest of the login. The old one has no other successor, whoever asks with it."""
@@ -151,14 +151,14 @@ class KeyRing:
         api_key, new = make_key(now, self.life)
         rotation = Rotation(caller.user_id, caller.key_hash, now + self.overlap, new)
         audit = caller.entry(AuditAction.KEY_ROTATED, new.prefix)
-        ends_at = await self.api_keys.rotate(rotation, now, audit)
+        ends_at = await self.api_keys.rotate_key(rotation, now, audit)
         return IssuedKey(api_key, new.prefix, ends_at, caller)
 
     async def revoke(self, caller: Caller, prefix: str) -> None:
         """End a key; one that has ended already is ended, again."""
         if len(prefix) != KEY_PREFIX_LENGTH or not prefix.isprintable():
             raise NotFound("key_is_named_by_prefix", length=KEY_PREFIX_LENGTH)
-        await self.api_keys.revoke(caller.user_id, prefix, caller.entry(AuditAction.KEY_REVOKED, prefix))
+        await self.api_keys.revoke_key(caller.user_id, prefix, caller.entry(AuditAction.KEY_REVOKED, prefix))
 
 
 class LoginGuard:
@@ -211,11 +211,11 @@ class LoginGuard:
         if wait := self._wait_of(origin):
             return wait
         now = self._clock.now()
-        blocking = await self._failures.find_blocking(origin, now - self._window, self._limit)
+        blocking = await self._failures.find_login_block(origin, now - self._window, self._limit)
         if wait := find_wait(blocking, self._window, now):
             self._remember(origin, now + wait)
             return wait
-        await self._failures.count(origin, now, self._window)
+        await self._failures.count_login_failure(origin, now, self._window)
         return NO_WAIT
 
     def _wait_of(self, origin: str) -> timedelta:

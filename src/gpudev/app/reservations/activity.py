@@ -119,7 +119,7 @@ class ServerLog:
 
     async def _find_output(self, reservation: Reservation, query: LogQuery) -> bytes | None:
         """The end of what its command wrote: that is kept when the server is not."""
-        output = await self.job_outputs.find(reservation.id)
+        output = await self.job_outputs.find_output(reservation.id)
         if output is None:
             return None
         lines = output.splitlines(keepends=True)

@@ -51,7 +51,7 @@ class KeyCollection:
     async def _list_published(self, github_user: str) -> tuple[str, ...]:
         """As they are now; as they were when they could be read last, if they cannot be read."""
         now = self.clock.now()
-        known = await self.known.find(github_user)
+        known = await self.known.find_keys(github_user)
         # None found is asked for again at once: people add a key because we told them so.
         if known and known.keys and now - known.fetched_at < FRESH_FOR:
             return known.keys
@@ -61,5 +61,5 @@ class KeyCollection:
             if known is None or not known.keys:
                 raise
             return known.keys
-        await self.known.keep(github_user, StoredKeys(keys, now))
+        await self.known.keep_keys(github_user, StoredKeys(keys, now))
         return keys

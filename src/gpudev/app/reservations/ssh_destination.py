@@ -54,7 +54,7 @@ class SshDestinations:
         ids = {one.reservation_id for one in destinations}
         hashes = {one.caller.key_hash for one in destinations}
         connectable = await self.reservations.list_connectable(ids) if ids else frozenset()
-        standing = await self.api_keys.list_standing(hashes, self.clock.now()) if hashes else frozenset()
+        standing = await self.api_keys.list_valid_keys(hashes, self.clock.now()) if hashes else frozenset()
         return tuple(
             one
             for one in destinations

@@ -7,10 +7,10 @@ from datetime import datetime
 from gpudev.adapters.postgres.pool import Database
 from gpudev.adapters.postgres.queries import load_queries
 
-_SQL = load_queries("leftovers")
+_SQL = load_queries("retention")
 
 
-class PostgresLeftovers:
+class PostgresRetention:
     def __init__(self, database: Database) -> None:
         self._database = database
 

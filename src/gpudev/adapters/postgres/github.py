@@ -1,4 +1,4 @@
-"""Which GitHub user each of our users is, and the challenges by which that is proved."""
+"""GitHub users: which of them each of our users is, how that is proved, and the keys they have published."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from gpudev.adapters.postgres.queries import load_queries
 from gpudev.domain.audit import AuditEntry
 from gpudev.domain.github import Binding
 from gpudev.domain.names import UserId
-from gpudev.ports.identity import StoredChallenge
+from gpudev.ports.identity import StoredChallenge, StoredKeys
 
 _SQL = load_queries("github_bindings")
+_KEYS = load_queries("github_keys")
 
 
-class PostgresGitHubBindings:
+class PostgresGitHub:
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -33,7 +34,7 @@ class PostgresGitHubBindings:
         )
         return github_user
 
-    async def find(self, user_id: UserId) -> Binding | None:
+    async def find_binding(self, user_id: UserId) -> Binding | None:
         row = await self._database.fetch_row(*_SQL.bind("find", user_id=user_id))
         return Binding(row["github_user"], row["github_proved_at"]) if row else None
 
@@ -51,3 +52,14 @@ class PostgresGitHubBindings:
         except asyncpg.UniqueViolationError:
             return False
         return True
+
+    async def find_keys(self, github_user: str) -> StoredKeys | None:
+        row = await self._database.fetch_row(*_KEYS.bind("find", github_user=github_user))
+        return StoredKeys(tuple(row["public_keys"]), row["fetched_at"]) if row else None
+
+    async def keep_keys(self, github_user: str, stored: StoredKeys) -> None:
+        await self._database.execute(
+            *_KEYS.bind(
+                "keep", github_user=github_user, public_keys=stored.keys, fetched_at=stored.fetched_at
+            )
+        )

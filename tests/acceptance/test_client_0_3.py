@@ -93,3 +93,14 @@ def test_submit_poll_list_log_in_and_cancel(old: Client03, private_key: Path, tm
     wait_for(lambda: (old.poll(reservation_id) or {}).get("status") == "cancelled", "it is cancelled")
     assert old.list() == []
     assert old.submit(wish, reservation_id).json["status"] == "cancelled", "a late repeat starts nothing"
+
+
+def test_a_stopped_reservation_waits_in_the_eyes_of_an_older_client(machine: Machine, old: Client03) -> None:
+    reservation = machine.reserve("-t", "t4", "--disk", "none")
+    machine.run("stop", reservation, "--yes")
+    assert machine.show(reservation)["status"] == "stopped"
+    assert (old.poll(reservation) or {})["status"] == "queued"
+    everything = old.call("GET", "/v1/jobs").json["jobs"]
+    assert {job["status"] for job in everything if job["job_id"] == reservation} == {"queued"}
+    assert reservation in {job["job_id"] for job in old.list("queued")}
+    machine.run("cancel", reservation, "--yes")

@@ -17,6 +17,7 @@ from gpudev.domain.audit import AuditOutcome
 from gpudev.domain.disk import DELETED
 from gpudev.ports.queue import Channel
 from gpudev.texts.vocabulary import (
+    ENGAGED,
     LIVE,
     PLACED,
     WAITING,
@@ -159,7 +160,8 @@ STATUS_SETS = [
     set(WAITING),
     set(PLACED),
     set(LIVE),
-    set(LIVE) - {Status.ACTIVE},
+    set(ENGAGED),
+    set(ENGAGED) - {Status.ACTIVE},
     set(DELETED),
     set(DELETED) - {DiskState.PURGED},
 ]

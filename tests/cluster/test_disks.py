@@ -15,6 +15,7 @@ from tests.support.kubernetes.provisioner import NODE_LABEL
 from tests.support.kubernetes.storage import CLASS, SNAPSHOT_CLASS
 from tests.support.kubernetes_machine import running_on_kubernetes
 from tests.support.machine import Machine, wait_for
+from tests.support.stop_life import check_that_a_stop_keeps_the_disk_and_the_time
 
 
 @pytest.fixture(scope="module")
@@ -112,3 +113,7 @@ def test_rows_and_claims_agree(machine: Machine) -> None:
     checked = machine.ask("admin", "disks", "check")
     assert checked["orphaned_db_active"] == 0
     assert checked["aws_volumes"] == checked["db_records"] == checked["synced"]
+
+
+def test_a_stop_keeps_the_disk_and_the_time(machine: Machine) -> None:
+    check_that_a_stop_keeps_the_disk_and_the_time(machine, "h100", 2)

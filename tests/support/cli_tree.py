@@ -23,6 +23,8 @@ EXAMPLES: dict[str, str] = {
     "extend": "ID 1",
     "edit": "ID --extend 1",
     "keep": "ID 2h",
+    "stop": "ID --yes",
+    "start": "ID",
     "cancel": "ID",
     "submit": "-t t4 -g 1 -H 1 true",
     "wait": "ID",

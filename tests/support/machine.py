@@ -23,7 +23,7 @@ from tests.support.zygote import run_gpu_dev
 
 _GPU_DEV = Path(sys.executable).with_name("gpu-dev")
 _DEADLINE_SECONDS = 60.0
-_LIVE = ("pending", "queued", "preparing", "active")
+_LIVE = ("pending", "queued", "preparing", "active", "stopped")
 _COMMAND_SECONDS = 240.0
 """`up` starts a database and several processes, perhaps on a machine with much else to do."""
 

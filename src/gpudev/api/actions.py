@@ -6,18 +6,27 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Path, Query, Response
 
+from gpudev.api import views
 from gpudev.api.context import App, Caller
 from gpudev.api.encoding import json_response
 from gpudev.api.errors import OF_EVERY_CALLER, problems
 from gpudev.api.jobs import JobId
 from gpudev.api.times import Zone
-from gpudev.app.reservations import ExtensionRequest
+from gpudev.app.reservations import ExtensionRequest, WantedSize
 from gpudev.domain.errors import Invalid
 from gpudev.domain.reservation import Reservation
 from gpudev.texts.fact import fact
 from gpudev.texts.sentences import say
 from gpudev.texts.vocabulary import OperationKind, OperationStatus
-from gpudev.wire.jobs import ActionResponse, ExtendRequest, JobUsage, KeepRequest, UsagePoint
+from gpudev.wire.jobs import (
+    ActionResponse,
+    ExtendRequest,
+    JobDetail,
+    JobUsage,
+    KeepRequest,
+    StartRequest,
+    UsagePoint,
+)
 from gpudev.wire.text import Lookup, Name
 
 router = APIRouter(prefix="/v1", tags=["jobs"], responses=OF_EVERY_CALLER)
@@ -67,6 +76,36 @@ async def keep_job(app: App, caller: Caller, job_id: JobId, body: KeepRequest, z
         operation_id=operation_id,
     )
     return json_response(answer)
+
+
+@router.post("/jobs/{job_id}/stop", response_model=ActionResponse, responses=problems(404, 409))
+async def stop_job(app: App, caller: Caller, job_id: JobId, zone: Zone) -> Response:
+    """End the server of an active reservation and free its GPUs and its disk; the time left is kept.
+
+    What is not on the disk is lost: `/workspace`, and a home without a disk.
+    """
+    reservation = await app.reservations.find(caller, job_id)
+    operation_id = await app.reservations.stop(caller, reservation)
+    answer = ActionResponse(
+        job_id=reservation.id,
+        action=OperationKind.STOP,
+        status=OperationStatus.REQUESTED,
+        message=say(fact("stop_requested", reservation=reservation.id), zone),
+        operation_id=operation_id,
+    )
+    return json_response(answer)
+
+
+@router.post("/jobs/{job_id}/start", response_model=JobDetail, responses=problems(400, 404, 409, 429))
+async def start_job(app: App, caller: Caller, job_id: JobId, body: StartRequest, zone: Zone) -> Response:
+    """Put a stopped reservation back into the queue, for the same or for other GPUs.
+
+    Its clock goes on once it is active.
+    """
+    reservation = await app.reservations.find(caller, job_id)
+    wanted = WantedSize(body.gpu_type, body.gpu_count, body.distributed)
+    started = await app.reservations.start(caller, reservation, wanted)
+    return json_response(views.job_detail(started, app.cluster, app.now(), zone))
 
 
 @router.post("/jobs/{job_id}/jupyter/enable", response_model=ActionResponse, responses=problems(404, 409))

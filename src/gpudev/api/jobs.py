@@ -9,6 +9,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
+from orjson import Fragment
 
 from gpudev.api import views
 from gpudev.api.context import App, Caller, Visitor, application_of
@@ -35,6 +36,7 @@ from gpudev.wire.jobs import (
     OperationDetail,
 )
 from gpudev.wire.text import Lookup, Name
+from gpudev.wire.versions import CLIENT_HEADER
 
 router = APIRouter(prefix="/v1", tags=["jobs"], responses=OF_EVERY_CALLER)
 
@@ -42,6 +44,7 @@ JobId = Annotated[
     Lookup,
     Path(description="The full id, the name of a reservation, or 4 or more first characters of the id."),
 ]
+_STOPPED, _QUEUED = (f'"status":"{status}"'.encode() for status in (Status.STOPPED, Status.QUEUED))
 _EVENT_NUMBER = re.compile("[0-9]{1,9}")
 _EVENT_HEADERS = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-store"}
 
@@ -60,7 +63,7 @@ async def list_jobs(
     app, zone = application_of(request), zone_of(request)
     try:
         chosen_type = app.cluster.catalogue.get(gpu_type).name if gpu_type else None
-        query = ListQuery(None, _statuses(status), chosen_type, limit, offset)
+        query = ListQuery(None, _statuses(status, request), chosen_type, limit, offset)
     except Invalid:
         # The answer says what there is to choose from, and only those who may know are told.
         await app.identity.authenticate(visitor)
@@ -73,7 +76,7 @@ async def list_jobs(
         page, now = await app.reservations.list_page(visitor, query, user), app.now()
         jobs = [views.job_detail(each, app.cluster, now, zone) for each in page.reservations]
         total = page.total
-    return json_response({"jobs": jobs, "total": total, "limit": limit, "offset": offset})
+    return _for_client({"jobs": jobs, "total": total, "limit": limit, "offset": offset}, request)
 
 
 @router.get("/jobs/{job_id:job}", response_model=JobDetail, responses=problems(404, 409))
@@ -81,7 +84,19 @@ async def get_job(request: Request, visitor: Visitor, job_id: JobId) -> Response
     """A reservation by its id, a prefix of it, or its name."""
     app = application_of(request)
     reservation = await app.reservations.find_for_visitor(visitor, job_id)
-    return json_response(views.job_detail(reservation, app.cluster, app.now(), zone_of(request)))
+    return _for_client(views.job_detail(reservation, app.cluster, app.now(), zone_of(request)), request)
+
+
+def _for_client(value: object, request: Request) -> Response:
+    """Clients of 0.3 do not know what is stopped: to them it waits. Quotes within texts are escaped."""
+    response = json_response(value)
+    if _is_old(request) and _STOPPED in response.body:
+        return json_response(Fragment(bytes(response.body).replace(_STOPPED, _QUEUED)))
+    return response
+
+
+def _is_old(request: Request) -> bool:
+    return CLIENT_HEADER not in request.headers
 
 
 @router.post("/jobs/{job_id}/cancel", response_model=ActionResponse, responses=problems(404, 409))
@@ -175,13 +190,14 @@ def _sse(event: JobEvent, *, numbered: bool) -> bytes:
     return number + f"event: {event.kind}\ndata: ".encode() + encode(event) + b"\n\n"
 
 
-def _statuses(text: str | None) -> tuple[Status, ...]:
+def _statuses(text: str | None, request: Request) -> tuple[Status, ...]:
     names = [name.strip().lower() for name in (text or "").split(",") if name.strip()]
     known = [status.value for status in Status]
     for name in names:
         if name not in known:
             raise Invalid("bad_status", text=name, choices=known, code="bad_status")
-    return tuple(Status(name) for name in names)
+    found = tuple(Status(name) for name in names)
+    return (*found, Status.STOPPED) if Status.QUEUED in found and _is_old(request) else found
 
 
 @router.get(

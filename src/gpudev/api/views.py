@@ -52,6 +52,7 @@ def job_detail(
         secondary_users=[],
         oom_count=reservation.memory.oom_count,
         last_oom_at=reservation.memory.last_oom_at,
+        stopped_at=reservation.state.stopped_at,
         kept_until=reservation.memory.kept_until,
         extension_error=say_if(reservation.memory.extension_error, zone),
         simulated=reservation.spec.gpu_type in cluster.simulated_types or None,

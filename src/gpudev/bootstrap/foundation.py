@@ -178,6 +178,7 @@ def make_policy(settings: Settings) -> TimePolicy:
         start_limit=settings.time.start_limit,
         progress_limit=settings.time.progress_limit,
         queue_limit=settings.time.max_queue,
+        stopped_limit=settings.time.stopped,
         start_allowance=settings.time.start_allowance,
         grid=Grid(settings.time.plan_step),
     )

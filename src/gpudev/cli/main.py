@@ -29,6 +29,8 @@ COMMANDS = {
     "extend": Entry("reservation_actions:extend", "Give a reservation more time."),
     "edit": Entry("reservation_actions:edit", "Change a reservation that is active."),
     "keep": Entry("reservation_actions:keep", "Keep a server that nobody uses at the moment."),
+    "stop": Entry("reservation_actions:stop", "End a dev server for now; its time stands still."),
+    "start": Entry("reserve:start", "Start a stopped reservation again, perhaps with other GPUs."),
     "cancel": Entry("reservation_actions:cancel", "End reservations and give their GPUs back."),
     "disk": Entry("disk", "Keep your files: list, make, copy and delete disks."),
     "avail": Entry("cluster:avail", "Show which GPUs are free (also: availability)."),

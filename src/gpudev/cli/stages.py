@@ -19,7 +19,7 @@ from gpudev.client.files import read_json_object, write_private
 from gpudev.texts.vocabulary import EventKind
 from gpudev.wire.jobs import JobEvent
 
-LOOKING, QUEUE, START, ACTIVE, CLEANUP = "look", "queue", "start", "active", "cleanup"
+LOOKING, QUEUE, START, ACTIVE, STOPPED, CLEANUP = "look", "queue", "start", "active", "stopped", "cleanup"
 PROGRESS = "progress"
 
 BEGINS: Mapping[str, str] = MappingProxyType(
@@ -27,6 +27,9 @@ BEGINS: Mapping[str, str] = MappingProxyType(
         EventKind.SUBMITTED: LOOKING,
         EventKind.QUEUED: QUEUE,
         EventKind.REQUEUED: QUEUE,
+        EventKind.STOPPED: CLEANUP,
+        EventKind.RELEASED: STOPPED,
+        EventKind.RESUMED: LOOKING,
         EventKind.PLACED: START,
         EventKind.ACTIVE: ACTIVE,
         EventKind.EXPIRED: CLEANUP,

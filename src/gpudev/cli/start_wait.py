@@ -21,14 +21,22 @@ class Wait:
     """One wait for one reservation. It may be left and gone on with: what was told is not told again."""
 
     def __init__(
-        self, client: Client, reservation_id: str, gpu_type: str, times: StageTimes, *, verbose: bool
+        self,
+        client: Client,
+        reservation_id: str,
+        gpu_type: str,
+        times: StageTimes,
+        *,
+        verbose: bool,
+        after: int = 0,
     ) -> None:
+        """`after` is the number of an event: what was before it is not told."""
         self.reservation_id = reservation_id
         self._client = client
         self._times = times
         self._verbose = verbose
         self._stages = Stages(gpu_type.lower())
-        self._last_number = 0
+        self._last_number = after
         self._place: JobDetail | JobEvent | None = None
         """What told last where it stands in the queue."""
         self._why = ""

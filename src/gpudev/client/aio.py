@@ -75,6 +75,8 @@ class AsyncClient:
         self.cancel = awaited(client.cancel)
         self.extend = awaited(client.extend)
         self.keep = awaited(client.keep)
+        self.stop = awaited(client.stop)
+        self.start = awaited(client.start)
         self.usage = awaited(client.usage)
         self.list_events = awaited(client.list_events)
         self.wait_for_operation = awaited(client.wait_for_operation)

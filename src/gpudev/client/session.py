@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 
 from gpudev.client import codec, sse
 from gpudev.client.config import Surroundings, Target, find_target, read_surroundings
-from gpudev.client.errors import ClientError, NotActive, TimedOut, error_of
+from gpudev.client.errors import ClientError, Conflict, NotActive, TimedOut, error_of
 from gpudev.client.files import Credentials
 from gpudev.client.http import ANSWER_SECONDS, Http, Request, Response
 from gpudev.client.interruption import pause
@@ -28,6 +28,7 @@ from gpudev.wire.jobs import (
     JobUsage,
     KeepRequest,
     OperationDetail,
+    StartRequest,
     SubmitRequest,
     SubmitResponse,
 )
@@ -44,6 +45,7 @@ T = TypeVar("T")
 
 OK, UNAUTHENTICATED = 200, 401
 _LOG_SILENCE_SECONDS = 24 * 3600.0
+_STOPPING_PAUSE = 0.5
 
 
 class Client:
@@ -141,6 +143,23 @@ class Client:
         """Hold off the end of a reservation that nobody uses."""
         body = KeepRequest(hours=hours, reason=reason)
         return self._post(ActionResponse, f"{_job_path(reservation)}/keep", body)
+
+    def stop(self, reservation: str) -> ActionResponse:
+        """End its server and keep the time left. `/workspace`, and a home without a disk, are lost."""
+        return self._post(ActionResponse, f"{_job_path(reservation)}/stop")
+
+    def start(
+        self, reservation: str, wanted: StartRequest | None = None, *, timeout: float = 60
+    ) -> JobDetail:
+        """Put a stopped reservation back into the queue; while its server still ends, wait for that."""
+        deadline = time.monotonic() + timeout
+        while True:
+            try:
+                return self._post(JobDetail, f"{_job_path(reservation)}/start", wanted or StartRequest())
+            except Conflict as conflict:
+                if conflict.code != "still_stopping" or time.monotonic() > deadline:
+                    raise
+            pause(_STOPPING_PAUSE)
 
     def usage(self, reservation: str, points: int = 40) -> JobUsage:
         """How much a dev server was used, in so many stretches of its life."""

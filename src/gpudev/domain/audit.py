@@ -53,6 +53,8 @@ class AuditAction(StrEnum):
     CANCEL = "cancel"
     EXTEND = "extend"
     KEEP = "keep"
+    STOP = "stop"
+    START = "start"
     SET_NOTIFICATIONS = "set_notifications"
     READ_USAGE = "read_usage"
     DISK_CREATE = "disk_create"

@@ -44,6 +44,10 @@ class TimePolicy:
     """However quiet things are, a reservation that is not cleaned up is looked at this often."""
     start_allowance: timedelta = timedelta(seconds=60)
     """How long a start takes, in the plan: what is reserved begins to count only when the server answers."""
+    stopped_limit: timedelta = timedelta(days=7)
+    """How long a reservation may be stopped before it ends."""
+    stopped_warning: timedelta = timedelta(days=1)
+    """How long before that its owner is told."""
     grid: Grid = field(default_factory=Grid)
     """The steps in which promises are made."""
 
@@ -90,6 +94,12 @@ def ends_at(reservation: Reservation, policy: TimePolicy) -> datetime | None:
 def is_expired(reservation: Reservation, now: datetime, policy: TimePolicy) -> bool:
     end = ends_at(reservation, policy)
     return end is not None and now >= end
+
+
+def stop_ends_at(reservation: Reservation, policy: TimePolicy) -> datetime | None:
+    """When a stopped reservation ends, if nobody starts it again."""
+    stopped_at = reservation.state.stopped_at
+    return stopped_at + policy.stopped_limit if stopped_at else None
 
 
 def find_due_warning(reservation: Reservation, now: datetime) -> int | None:

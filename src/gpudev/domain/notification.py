@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from types import MappingProxyType
 
 from gpudev.domain.errors import Invalid
 from gpudev.domain.names import UserId
-from gpudev.texts.vocabulary import EventKind, TargetKind, Topic
+from gpudev.texts.vocabulary import TOPIC_OF, TargetKind, Topic
 
 MOST_TRIES = 8
 _FIRST_PAUSE = timedelta(seconds=2)
@@ -18,25 +17,6 @@ _LONGEST_PAUSE = timedelta(minutes=10)
 _LONGEST_ADDRESS = 1000
 _ADDRESS = re.compile(r"([A-Za-z]+)://([A-Za-z0-9._:\[\]-]+)([/?#][!-~]*)?")
 """Only ASCII that is printable, without spaces, and no user before the host."""
-
-
-TOPIC_OF: Mapping[str, Topic] = MappingProxyType(
-    {
-        EventKind.ACTIVE: Topic.STARTS,
-        EventKind.WARNED: Topic.WARNINGS,
-        EventKind.IDLE_WARNED: Topic.WARNINGS,
-        EventKind.OUT_OF_MEMORY: Topic.WARNINGS,
-        EventKind.NODE_LEAVES: Topic.WARNINGS,
-        EventKind.NODE_STAYS: Topic.WARNINGS,
-        EventKind.EXPIRED: Topic.ENDS,
-        EventKind.CANCELLED: Topic.ENDS,
-        EventKind.FAILED: Topic.FAILURES,
-        EventKind.QUEUED: Topic.QUEUE,
-        EventKind.PLACED: Topic.QUEUE,
-        EventKind.REQUEUED: Topic.QUEUE,
-    }
-)
-"""Events that are not here are told to nobody."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,9 @@
 
 An extension is counted from the present end, also in the grace after it. All of them together may bring a
 reservation to the longest length there is; only the time counts in which it is active.
+
+A stop ends the server and keeps the reservation with the time that it has left. It can be resumed with the
+same or with other GPUs, for which it waits like a new request.
 """
 
 from __future__ import annotations
@@ -12,9 +15,9 @@ from datetime import datetime, timedelta
 from gpudev.domain.errors import Conflict, Invalid
 from gpudev.domain.expiry import TimePolicy
 from gpudev.domain.names import OperationId
-from gpudev.domain.reservation import Reservation
-from gpudev.texts.fact import Fact
-from gpudev.texts.vocabulary import OperationKind, OperationStatus, Status
+from gpudev.domain.reservation import Activity, Forecast, Location, Memory, Reservation, check_move
+from gpudev.texts.fact import Fact, fact
+from gpudev.texts.vocabulary import OperationKind, OperationStatus, Reason, Status
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,3 +137,76 @@ def _too_long(reservation: Reservation, left: timedelta, policy: TimePolicy) -> 
         longest=policy.longest,
         code="extension_too_long",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How many GPUs of which type, and on how many nodes."""
+
+    gpu_type: str
+    gpu_count: int
+    node_count: int = 1
+
+
+def stop(reservation: Reservation, reason: Reason, now: datetime) -> Reservation:
+    """The clock stands still, and what is left of the time is what is reserved from now on.
+
+    Its members stay until the server is gone: see `release`.
+    """
+    launched_at, expires_at = reservation.state.launched_at, reservation.state.expires_at
+    if reservation.state.status is not Status.ACTIVE or launched_at is None or expires_at is None:
+        status = reservation.state.status
+        raise Conflict("not_active_to_stop", reservation=reservation.id, status=status, code="not_active")
+    left = expires_at - now
+    if left < _MINUTE:
+        raise Conflict("no_time_left_to_stop", reservation=reservation.id, code="time_is_up")
+    state = replace(
+        reservation.state,
+        status=check_move(reservation.state.status, Status.STOPPED),
+        reason=reason,
+        detail=fact("reservation_stopped", left=left),
+        stopped_at=now,
+        used=reservation.state.used + (now - launched_at),
+        placed_at=None,
+        launched_at=None,
+        expires_at=None,
+    )
+    spec = replace(reservation.spec, duration=left)
+    return replace(reservation, spec=spec, state=state, memory=Memory(), activity=Activity())
+
+
+def release(reservation: Reservation) -> Reservation:
+    """The server of a stopped reservation is gone."""
+    return replace(reservation, location=Location())
+
+
+def _describe(size: Size) -> Fact:
+    return fact(
+        "reservation_resumed", gpu_count=size.gpu_count, gpu_type=size.gpu_type, node_count=size.node_count
+    )
+
+
+def resume(reservation: Reservation, size: Size, now: datetime) -> Reservation:
+    """Back to the queue, behind those who are there, and perhaps for other GPUs."""
+    if reservation.state.status is not Status.STOPPED:
+        status = reservation.state.status
+        raise Conflict("not_stopped", reservation=reservation.id, status=status, code="not_stopped")
+    if reservation.location.members:
+        raise Conflict("still_stopping", reservation=reservation.id, code="still_stopping")
+    state = replace(
+        reservation.state,
+        status=check_move(reservation.state.status, Status.PENDING),
+        reason=None,
+        detail=_describe(size),
+        stopped_at=None,
+    )
+    spec = replace(
+        reservation.spec,
+        gpu_type=size.gpu_type,
+        gpu_count=size.gpu_count,
+        node_count=size.node_count,
+        start_at=None,
+        warnings=(),
+        requested_at=now,
+    )
+    return replace(reservation, spec=spec, state=state, forecast=Forecast(), memory=Memory())

@@ -25,7 +25,8 @@ MOVES: Mapping[Status, frozenset[Status]] = MappingProxyType(
         Status.QUEUED: frozenset({Status.PREPARING, Status.CANCELLED, Status.FAILED}),
         # Back to the queue when a placement did not hold; the request keeps its place there.
         Status.PREPARING: frozenset({Status.ACTIVE, Status.QUEUED, Status.CANCELLED, Status.FAILED}),
-        Status.ACTIVE: frozenset({Status.EXPIRED, Status.CANCELLED, Status.FAILED}),
+        Status.ACTIVE: frozenset({Status.STOPPED, Status.EXPIRED, Status.CANCELLED, Status.FAILED}),
+        Status.STOPPED: frozenset({Status.PENDING, Status.EXPIRED, Status.CANCELLED, Status.FAILED}),
         Status.EXPIRED: frozenset(),
         Status.CANCELLED: frozenset(),
         Status.FAILED: frozenset(),
@@ -115,6 +116,8 @@ class State:
     placed_at: datetime | None = None
     launched_at: datetime | None = None
     expires_at: datetime | None = None
+    stopped_at: datetime | None = None
+    """Since when it is stopped; None: it is not."""
     used: timedelta = timedelta()
     """How long the servers that it had before were active."""
     ended_at: datetime | None = None

@@ -125,6 +125,12 @@ class Reservations(Protocol):
         """
         ...
 
+    async def request_again(
+        self, record: Record, audit: Sequence[AuditEntry] = (), quota: Quota = NO_LIMIT
+    ) -> Reservation:
+        """Write that a reservation waits again, counted by the quota like a new one; `Stale` if it moved."""
+        ...
+
     async def find_submitter(self, key: ShownKey, disk_name: str) -> tuple[User | None, bool]:
         """The key's owner, and whether a live reservation of theirs has their disk of this name."""
         ...

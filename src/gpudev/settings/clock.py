@@ -25,6 +25,8 @@ class TimeSettings(BaseSettings):
     """How long a start may show nothing new before it is given up, in minutes."""
     max_queue_hours: float = Field(48, validation_alias="MAX_QUEUE_HOURS", gt=0)
     """How long a request may wait before it is cancelled, in hours."""
+    stopped_days: float = Field(7, validation_alias="GPU_DEV_STOPPED_DAYS", gt=0, le=365)
+    """How long a reservation may be stopped before it ends, in days. Its owner is told a day before."""
     start_allowance_seconds: float = Field(60, validation_alias="GPU_DEV_START_ALLOWANCE_SECONDS", ge=0)
     """How long the plan of the queue reckons with for the start of a server, in seconds. Starts that take
     longer make those late who were promised the room after it."""
@@ -64,6 +66,10 @@ class TimeSettings(BaseSettings):
     @property
     def progress_limit(self) -> timedelta:
         return timedelta(minutes=self.progress_limit_minutes)
+
+    @property
+    def stopped(self) -> timedelta:
+        return timedelta(days=self.stopped_days)
 
     @property
     def max_queue(self) -> timedelta:

@@ -7,7 +7,9 @@ members, never converted to one.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
+from types import MappingProxyType
 
 
 class Status(StrEnum):
@@ -21,6 +23,8 @@ class Status(StrEnum):
     """Has its place; the dev server is being made."""
     ACTIVE = "active"
     """The dev server answers on SSH."""
+    STOPPED = "stopped"
+    """Its owner ended the server for now: GPUs and disk are free, name, settings and time left are kept."""
     EXPIRED = "expired"
     CANCELLED = "cancelled"
     FAILED = "failed"
@@ -29,7 +33,10 @@ class Status(StrEnum):
 WAITING = (Status.PENDING, Status.QUEUED)
 PLACED = (Status.PREPARING, Status.ACTIVE)
 """Holds GPUs of a node."""
-LIVE = (*WAITING, *PLACED)
+ENGAGED = (*WAITING, *PLACED)
+"""Holds GPUs or waits for some."""
+LIVE = (*ENGAGED, Status.STOPPED)
+"""Not over: it has a server, or can have one."""
 TERMINAL = (Status.EXPIRED, Status.CANCELLED, Status.FAILED)
 
 
@@ -43,6 +50,9 @@ class Reason(StrEnum):
     BOOKED = "booked"
     DISK_BUSY = "disk_busy"
     PLACEMENT_LOST = "placement_lost"
+    STOPPED_BY_USER = "stopped_by_user"
+    STOPPED_BY_ADMIN = "stopped_by_admin"
+    STOPPED_TOO_LONG = "stopped_too_long"
     TIME_IS_UP = "time_is_up"
     WENT_IDLE = "went_idle"
     CANCELLED_BY_USER = "cancelled_by_user"
@@ -87,6 +97,12 @@ class EventKind(StrEnum):
     NODE_LEAVES = "node_leaves"
     """Its node is taken out of service; it runs on until its end."""
     NODE_STAYS = "node_stays"
+    STOPPED = "stopped"
+    """Its server ends; the reservation does not."""
+    RELEASED = "released"
+    """The server of a stopped reservation is gone; its GPUs and its disk are free."""
+    RESUMED = "resumed"
+    """Stopped before, it waits for a server again."""
     EXPIRED = "expired"
     CANCELLED = "cancelled"
     FAILED = "failed"
@@ -107,6 +123,7 @@ class OperationKind(StrEnum):
     CANCEL = "cancel"
     EXTEND = "extend"
     KEEP = "keep"
+    STOP = "stop"
 
 
 class OperationStatus(StrEnum):
@@ -202,6 +219,27 @@ class Topic(StrEnum):
     ENDS = "ends"
     FAILURES = "failures"
     QUEUE = "queue"
+
+
+TOPIC_OF: Mapping[str, Topic] = MappingProxyType(
+    {
+        EventKind.ACTIVE: Topic.STARTS,
+        EventKind.WARNED: Topic.WARNINGS,
+        EventKind.IDLE_WARNED: Topic.WARNINGS,
+        EventKind.OUT_OF_MEMORY: Topic.WARNINGS,
+        EventKind.NODE_LEAVES: Topic.WARNINGS,
+        EventKind.NODE_STAYS: Topic.WARNINGS,
+        EventKind.STOPPED: Topic.ENDS,
+        EventKind.RESUMED: Topic.QUEUE,
+        EventKind.EXPIRED: Topic.ENDS,
+        EventKind.CANCELLED: Topic.ENDS,
+        EventKind.FAILED: Topic.FAILURES,
+        EventKind.QUEUED: Topic.QUEUE,
+        EventKind.PLACED: Topic.QUEUE,
+        EventKind.REQUEUED: Topic.QUEUE,
+    }
+)
+"""Events that are not here are told to nobody."""
 
 
 class TargetKind(StrEnum):

@@ -241,6 +241,8 @@ class JobDetail:
     """What of the request was not looked at, and that its end is near."""
     extension_error: str | None = None
     """Why the last extension was refused; an extension that is granted clears it."""
+    stopped_at: datetime | None = None
+    """When it was stopped; while it is, `duration_hours` is the time that it has left."""
     kept_until: datetime | None = None
     """Until then it is not ended for being idle."""
     last_oom_at: datetime | None = None
@@ -275,6 +277,18 @@ class KeepRequest:
     """For how long, from now; more than 0 and at most 48."""
     reason: Line = ""
     """Why it is to be kept although nobody uses it; it is shown in its events."""
+
+
+@message
+class StartRequest:
+    """What a stopped reservation is started with; what is left out stays as it was."""
+
+    gpu_type: Name = ""
+    """Another type of GPU, or of a node without any."""
+    gpu_count: Annotated[int, Within(0, 1024)] | None = None
+    """How many GPUs; 0 for a node without any."""
+    distributed: bool = False
+    """The GPUs may be on several whole nodes."""
 
 
 @message

@@ -86,6 +86,8 @@ TABLE = {
     "GET /v1/keys": Row(),
     "POST /v1/keys/rotate": Row(),
     "DELETE /v1/keys/{prefix}": Row(stranger=404, admin=404),
+    "POST /v1/jobs/{job_id}/stop": Row(owner=409, stranger=404, admin=409),
+    "POST /v1/jobs/{job_id}/start": Row(owner=409, stranger=404, admin=409, body={}),
     "POST /v1/jobs/{job_id}/keep": Row(owner=409, stranger=404, admin=409, body={"hours": 1}),
     "POST /v1/jobs/{job_id}/jupyter/enable": Row(owner=400, stranger=404, admin=400),
     "POST /v1/jobs/{job_id}/jupyter/disable": Row(owner=400, stranger=404, admin=400),

@@ -38,6 +38,7 @@ DEAD = "http://127.0.0.1:1"
 BARE: dict[str, list[str]] = {
     **{path: [] for path in ("reserve", "show", "why", "logs", "connect", "edit", "cancel")},
     "extend": ["1"],
+    "stop": ["--yes"],
 }
 """Commands that ask on a terminal, with the rest of what must be typed."""
 

@@ -52,6 +52,7 @@ STATES: dict[Status, dict[str, Any]] = {
         "disk_name": "work",
         "volume_id": VolumeId("vol-1"),
     },
+    Status.STOPPED: {"reason": Reason.STOPPED_BY_USER, "stopped_at": NOON},
     Status.EXPIRED: {
         "reason": Reason.TIME_IS_UP,
         "ended_at": LATER,

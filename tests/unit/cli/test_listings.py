@@ -25,11 +25,11 @@ def answer_list(api: FakeApi, *jobs: JobDetail, total: int | None = None) -> Non
 @pytest.mark.parametrize(
     "arguments, query",
     [
-        ([], "status=pending,queued,preparing,active&limit=50"),
+        ([], "status=pending,queued,preparing,active,stopped&limit=50"),
         (["--all"], "limit=50"),
         (["--status", "Active, queued"], "status=active,queued&limit=50"),
-        (["--user", "all"], "status=pending,queued,preparing,active&user=all&limit=50"),
-        (["--limit", "3"], "status=pending,queued,preparing,active&limit=3"),
+        (["--user", "all"], "status=pending,queued,preparing,active,stopped&user=all&limit=50"),
+        (["--limit", "3"], "status=pending,queued,preparing,active,stopped&limit=3"),
     ],
 )
 def test_list_asks_for_the_right_ones(

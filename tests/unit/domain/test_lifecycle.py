@@ -8,7 +8,7 @@ import pytest
 
 from gpudev.domain.errors import IllegalMove
 from gpudev.domain.reservation import MOVES, check_move, is_legal
-from gpudev.texts.vocabulary import LIVE, PLACED, TERMINAL, WAITING, Status
+from gpudev.texts.vocabulary import ENGAGED, LIVE, PLACED, TERMINAL, WAITING, Status
 
 PAIRS = list(product(Status, Status))
 LEGAL = {
@@ -23,6 +23,11 @@ LEGAL = {
     ("preparing", "queued"),
     ("preparing", "cancelled"),
     ("preparing", "failed"),
+    ("active", "stopped"),
+    ("stopped", "pending"),
+    ("stopped", "expired"),
+    ("stopped", "cancelled"),
+    ("stopped", "failed"),
     ("active", "expired"),
     ("active", "cancelled"),
     ("active", "failed"),
@@ -57,8 +62,9 @@ def test_every_live_state_can_be_cancelled_and_can_fail(status: Status) -> None:
     assert {Status.CANCELLED, Status.FAILED} <= MOVES[status]
 
 
-def test_states_fall_into_waiting_placed_and_terminal() -> None:
-    assert (*WAITING, *PLACED) == LIVE
+def test_states_fall_into_waiting_placed_stopped_and_terminal() -> None:
+    assert (*WAITING, *PLACED) == ENGAGED
+    assert (*ENGAGED, Status.STOPPED) == LIVE
     assert (*LIVE, *TERMINAL) == tuple(Status)
 
 

@@ -83,7 +83,9 @@ def test_end_without_words_of_its_own_says_what_the_reason_means() -> None:
 
 
 @pytest.mark.parametrize("status", Status, ids=str)
-def test_every_status_answers_exactly_one_of_waiting_placed_ended(status: Status) -> None:
+def test_every_status_answers_exactly_one_of_waiting_placed_stopped_ended(status: Status) -> None:
     reservation = make_reservation(status=status)
-    assert [reservation.is_waiting, reservation.is_placed, reservation.is_ended].count(True) == 1
+    is_stopped = status is Status.STOPPED
+    answers = [reservation.is_waiting, reservation.is_placed, is_stopped, reservation.is_ended]
+    assert answers.count(True) == 1
     assert reservation.is_live is not reservation.is_ended

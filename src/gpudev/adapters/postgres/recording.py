@@ -151,6 +151,7 @@ def _write_spec(after: Reservation) -> Statement:
         start_at=spec.start_at,
         warning=list(spec.warnings),
         requested_at=spec.requested_at,
+        stopped_at=after.state.stopped_at,
     )
 
 

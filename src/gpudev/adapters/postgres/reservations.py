@@ -15,7 +15,7 @@ from typing import Any
 import asyncpg
 import structlog
 
-from gpudev.adapters.postgres.audit import audit_columns
+from gpudev.adapters.postgres.audit import audit_columns, write_audit
 from gpudev.adapters.postgres.pool import Connection, Database, Row
 from gpudev.adapters.postgres.queries import load_queries
 from gpudev.adapters.postgres.recording import write_memory, write_record
@@ -94,6 +94,18 @@ class PostgresReservations:
             *_SQL.bind("find_submitter", key_hash=key.key_hash, now=key.at, disk_name=disk_name)
         )
         return caller_from(rows), bool(rows and rows[0]["is_disk_taken"])
+
+    async def request_again(
+        self, record: Record, audit: Sequence[AuditEntry] = (), quota: Quota = NO_LIMIT
+    ) -> Reservation:
+        async with self._database.transaction() as connection:
+            if quota != NO_LIMIT:
+                await _check_quota(connection, record.after, quota)
+            version = await write_record(connection, record, record.before, None)
+            if version is None:
+                raise Stale("reservation_changed", id=record.after.id)
+            await connection.execute(*write_audit(audit))
+        return replace(record.after, version=version)
 
     async def read_use(
         self, user_id: UserId, since: Mapping[str, datetime], now: datetime
@@ -242,14 +254,14 @@ class PostgresReservations:
 
 async def _check_quota(connection: Connection, asked: Reservation, quota: Quota) -> None:
     await connection.execute(*_SQL.bind("lock_quota", user_id=asked.spec.user_id))
-    since = asked.spec.created_at - quota.period
+    since = asked.waits_since - quota.period
     row = await connection.fetchrow(
         *_SQL.bind(
             "read_use",
             user_id=asked.spec.user_id,
             gpu_types=[asked.spec.gpu_type],
             since=[since],
-            now=asked.spec.created_at,
+            now=asked.waits_since,
             id=asked.id,
             long=LONG,
         )

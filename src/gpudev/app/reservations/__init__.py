@@ -12,7 +12,7 @@ from gpudev.app.reservations.home_disk import WantedDisk
 from gpudev.app.reservations.lookup import Lookup
 from gpudev.app.reservations.operations import Extension, ExtensionRequest, OperationRequests
 from gpudev.app.reservations.preview import Preview
-from gpudev.app.reservations.submission import ReserveRequest, Submission, Submitter
+from gpudev.app.reservations.submission import ReserveRequest, Submission, Submitter, WantedSize
 from gpudev.domain.names import OperationId
 from gpudev.domain.preview import Foreseen
 from gpudev.domain.queue import Accuracy
@@ -46,6 +46,7 @@ __all__ = [
     "StoredOperation",
     "Submitter",
     "WantedDisk",
+    "WantedSize",
 ]
 
 
@@ -124,8 +125,16 @@ class ReservationUseCases:
         """Do not end it for being idle, for some hours."""
         return self.operations.keep(caller, reservation, hours, reason)
 
+    def stop(self, caller: Caller, reservation: Reservation) -> Awaitable[OperationId]:
+        """End its server; the reservation is kept, with the time that it has left."""
+        return self.operations.stop(caller, reservation)
+
+    def start(self, caller: Caller, reservation: Reservation, wanted: WantedSize) -> Awaitable[Reservation]:
+        """Put a stopped reservation back into the queue, perhaps for other GPUs."""
+        return self.submission.start(caller, reservation, wanted)
+
     def get_operation(self, caller: Caller, text: str) -> Awaitable[StoredOperation]:
-        """What became of a cancel, an extension or a keep."""
+        """What became of a cancel, an extension, a keep or a stop."""
         return self.operations.get(caller, text)
 
     def follow(

@@ -69,6 +69,16 @@ class HomeDisks:
             return ()
         return (fact("disk_size_ignored", name=disk.spec.name, size=disk.spec.size_gb),)
 
+    async def check_kept(self, reservation: Reservation) -> None:
+        """Refuse a home that its owner has given up meanwhile."""
+        if reservation.spec.disk_id is None:
+            return
+        disk = await self.disks.get(reservation.spec.disk_id)
+        if disk.is_deleted:
+            raise Conflict(
+                "home_disk_deleted", name=disk.spec.name, reservation=reservation.id, code="disk_deleted"
+            )
+
     async def describe_conflict(self, user: User, wish: HomeWish) -> Conflict:
         """The sentence with the choices: another disk, a new one, or none."""
         disks = await self.disks.list_of(user.user_id)

@@ -1,4 +1,4 @@
-"""Operations on a reservation: cancel it, give it more time, keep it though it is idle.
+"""Operations on a reservation: cancel it, give it more time, keep it though it is idle, stop it.
 
 Each method checks the request and records an operation; a controller carries it out. What cannot be granted
 is refused at once.
@@ -16,14 +16,14 @@ from gpudev.domain.audit import AuditAction
 from gpudev.domain.drain import check_stays
 from gpudev.domain.errors import Conflict, Invalid, NotFound
 from gpudev.domain.names import OperationId
-from gpudev.domain.operations import Terms, extend, extension_of, find_allowance
+from gpudev.domain.operations import Terms, extend, extension_of, find_allowance, stop
 from gpudev.domain.reservation import Reservation
 from gpudev.ports.clock import Clock
 from gpudev.ports.nodes import Nodes
 from gpudev.ports.reservations import Operations, StoredOperation
 from gpudev.texts.fact import Fact, fact
 from gpudev.texts.sentences import say
-from gpudev.texts.vocabulary import OperationKind, Status
+from gpudev.texts.vocabulary import OperationKind, Reason, Status
 
 LOOK_FIRST = timedelta(seconds=3)
 """Clients of 0.3 read the old end after they have asked for a new one, and wait until it is another."""
@@ -109,6 +109,19 @@ class OperationRequests:
         terms = Terms(timedelta(hours=hours), reason=reason)
         await self.operations.request(
             operation_id, reservation, OperationKind.KEEP, self.clock.now(), (entry,), terms=terms
+        )
+        return operation_id
+
+    async def stop(self, caller: Caller, reservation: Reservation) -> OperationId:
+        """End the server of an active reservation and keep the rest. A stopped one stays as it is."""
+        now = self.clock.now()
+        if reservation.state.status is not Status.STOPPED:
+            stop(reservation, Reason.STOPPED_BY_USER, now)
+        operation_id = OperationId(str(uuid.uuid4()))
+        entry = caller.entry(AuditAction.STOP, reservation.id, detail=f"Of {reservation.spec.username}.")
+        is_by_admin = caller.user_id != reservation.spec.user_id
+        await self.operations.request(
+            operation_id, reservation, OperationKind.STOP, now, (entry,), is_by_admin=is_by_admin
         )
         return operation_id
 

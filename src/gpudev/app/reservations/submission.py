@@ -31,6 +31,8 @@ from gpudev.domain.names import (
     normalise_name,
     suffix_name,
 )
+from gpudev.domain.operations import Size, resume
+from gpudev.domain.plans.turn import Record
 from gpudev.domain.preview import check_start
 from gpudev.domain.reservation import Event, Reservation, Settings, Spec, State
 from gpudev.ports.clock import Clock
@@ -66,6 +68,15 @@ class Submitter:
 
     caller: Caller
     is_default_disk_taken: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WantedSize:
+    """What a stopped reservation is started with; what is not said stays as it was."""
+
+    gpu_type: str = ""
+    gpu_count: int | None = None
+    distributed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +136,29 @@ class Submission:
             if clashes == _MOST_CLASHES:
                 break
         raise Conflict("reservation_id_in_use", code="id_taken")
+
+    async def start(self, user: Caller, stopped: Reservation, wanted: WantedSize) -> Reservation:
+        """Request a stopped reservation again; it is counted by the quota of its owner like a new one."""
+        self.submits.take(user.user_id)
+        size = self._read_size(stopped, wanted)
+        if size.node_count > 1:
+            check_gang_environment(stopped.settings.env_vars)
+        await self.disks.check_kept(stopped)
+        now = self.clock.now()
+        after = resume(stopped, size, now)
+        told = after.state.detail or fact("reservation_released")
+        entry = user.entry(AuditAction.START, stopped.id, detail=say(told))
+        quota = self.preview.sharing.quotas.find(stopped.spec.username, size.gpu_type)
+        record = Record(stopped, after, Event(EventKind.RESUMED, told, now))
+        return await self.reservations.request_again(record, (entry,), quota)
+
+    def _read_size(self, stopped: Reservation, wanted: WantedSize) -> Size:
+        gpu_type = self.catalogue.get(wanted.gpu_type or stopped.spec.gpu_type)
+        count = stopped.spec.gpu_count if wanted.gpu_count is None else wanted.gpu_count
+        if wanted.gpu_count is None and gpu_type.is_cpu_only:
+            count = 0
+        is_gang = wanted.distributed or (wanted.gpu_count is None and stopped.is_gang)
+        return Size(gpu_type.name, count, check_nodes(gpu_type, count, distributed=is_gang))
 
     def _draft(self, user: User, request: ReserveRequest) -> Reservation:
         """Everything that can be checked without asking anybody; id and name are still open."""

@@ -109,6 +109,8 @@ def _check_active(job: JobDetail) -> JobDetail:
         raise NotActive(
             f"Reservation {short} is over ({job.status}).", hint="Ask for new GPUs with: gpu-dev reserve"
         )
+    if job.status == Status.STOPPED:
+        raise NotActive(f"Reservation {short} is stopped.", hint=f"Start it with: gpu-dev start {short}")
     raise NotActive(
         f"Reservation {short} is not active yet: it is {job.status}.",
         hint=f"See when it starts with: gpu-dev show {short}",

@@ -13,7 +13,7 @@ from gpudev.cli.output import confirm, put, say
 from gpudev.cli.program_name import spell
 from gpudev.cli.screen import find_width
 from gpudev.client.errors import ClientError, LoginFailed, ServerFailed, TimedOut, Unreachable, Usage
-from gpudev.texts.vocabulary import LIVE
+from gpudev.texts.vocabulary import ENGAGED
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -158,13 +158,13 @@ def _end_reservations(machine: OneMachine, *, ask: bool) -> None:
     if client is None:
         return
     try:
-        live = client.list(limit=500, statuses=LIVE).jobs
+        live = client.list(limit=500, statuses=ENGAGED).jobs
         if live and ask:
             _ask(len(live))
         deadline = time.monotonic() + PATIENCE_SECONDS
         while live:
             _end(client, live, deadline)
-            live = client.list(limit=500, statuses=LIVE).jobs
+            live = client.list(limit=500, statuses=ENGAGED).jobs
     except (Unreachable, TimedOut, ServerFailed, LoginFailed) as error:
         say(f"The reservations could not be ended in good order: {error.message}")
 

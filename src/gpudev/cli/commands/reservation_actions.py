@@ -1,4 +1,4 @@
-"""What an owner does with a reservation: `gpu-dev wait`, `extend`, `edit`, `keep` and `cancel`."""
+"""What an owner does with a reservation: `gpu-dev wait`, `extend`, `edit`, `keep`, `stop` and `cancel`."""
 
 from __future__ import annotations
 
@@ -122,6 +122,53 @@ def keep(output: Output, reservation: str, hours: float, reason: str) -> None:
         client.wait_for_operation(asked.operation_id)
         job = client.get(asked.job_id)
     put(format_json(job) if output.as_json else asked.message)
+
+
+@click.command("stop", epilog=examples("gpu-dev stop train", "gpu-dev stop train --yes"))
+@click.argument("reservation", metavar="[ID]", required=False, shell_complete=complete_with("reservations"))
+@click.option("--no-wait", is_flag=True, help="Do not wait until it is done.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@json_option
+@pass_output
+@click.pass_context
+def stop(
+    context: click.Context, output: Output, reservation: str | None, *, no_wait: bool, yes: bool
+) -> None:
+    """End a dev server for now and keep the reservation.
+
+    Its GPUs and its disk are free at once, the disk with a snapshot. Name, settings and the time that is left
+    are kept, and gpu-dev start goes on with them. /workspace is lost, and so is a home without a disk.
+    What nobody starts again ends after 7 days. Without ID: your only active reservation, or the one that you
+    choose.
+    """
+    from gpudev.cli.render.data import format_json
+    from gpudev.cli.selection import get_active
+    from gpudev.client import session, ssh
+    from gpudev.client.config import read_surroundings
+
+    if not yes and not can_ask():
+        raise click.UsageError("There is nobody to ask here: stop it with --yes.", context)
+    surroundings = read_surroundings()
+    with session.connect(surroundings) as client:
+        job = get_active(client, reservation)
+        if not yes and job.status == Status.ACTIVE and not confirm(_ask_about_loss(job)):
+            say("Nothing was stopped.")
+            context.exit(1)
+        asked = client.stop(job.job_id)
+        ssh.delete_config(surroundings, job.job_id)
+        if not no_wait:
+            client.wait_for_operation(asked.operation_id)
+        job = client.get(job.job_id)
+    done = f"{job.name}: {job.status}. {job.current_detailed_status} {job.hint}".replace(
+        " ID", f" {job.name}"
+    )
+    put(format_json(job) if output.as_json else asked.message if no_wait else done)
+
+
+def _ask_about_loss(job: JobDetail) -> str:
+    if job.disk_name:
+        return f"/workspace is lost; disk {job.disk_name} is kept. Stop {job.name}?"
+    return f"{job.name} has no disk: everything on it is lost. Stop it?"
 
 
 @click.command(

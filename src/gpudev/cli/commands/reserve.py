@@ -1,4 +1,4 @@
-"""`gpu-dev reserve`: ask, wait with live progress, and say how to connect."""
+"""`gpu-dev reserve` and `start`: ask, wait with live progress, and say how to connect."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from gpudev.cli.completion import complete_with
 from gpudev.cli.errors import INTERRUPTED
 from gpudev.cli.output import Output, examples, json_option, pass_output, put, say
 from gpudev.cli.program_name import spell
@@ -22,6 +23,7 @@ from gpudev.cli.request_options import (
 )
 from gpudev.cli.screen import can_ask, can_draw
 from gpudev.cli.time_options import moment_option
+from gpudev.texts.vocabulary import EventKind
 
 if TYPE_CHECKING:
     from gpudev.cli.start_wait import Wait
@@ -104,6 +106,60 @@ def command(context: click.Context, output: Output, /, *, no_persist: bool, **gi
     if no_persist:
         wanted["disk_name"] = NO_DISK
     _reserve(context, size, wanted, manner, output)
+
+
+@click.command(
+    "start",
+    epilog=examples("gpu-dev start train", "gpu-dev start train -g 8", "gpu-dev start train -t cpu-x86"),
+)
+@click.argument("reservation", metavar="ID", shell_complete=complete_with("reservations"))
+@click.option("-g", "--gpus", type=int, metavar="N", help="Another number of GPUs.")
+@click.option(
+    "-t", "--type", "gpu_type", default="", metavar="TYPE", help="Another type; a CPU type has no GPUs."
+)
+@click.option("--distributed", is_flag=True, help="The GPUs may be on several whole nodes.")
+@click.option("--no-wait", is_flag=True, help="Do not wait until it is ready.")
+@click.option("-v", "--verbose", is_flag=True, help="Say when each step happened, and how long it took.")
+@json_option
+@pass_output
+@click.pass_context
+def start(
+    context: click.Context,
+    output: Output,
+    /,
+    reservation: str,
+    gpus: int | None,
+    gpu_type: str,
+    **given: bool,
+) -> None:
+    """Start a stopped reservation again.
+
+    It waits in the queue like a new one and goes on with its disk, its settings and the time that is left.
+    What is not said stays as it was.
+    """
+    from gpudev.cli.stages import StageTimes
+    from gpudev.cli.start_wait import Wait
+    from gpudev.client import session, ssh
+    from gpudev.client.config import read_surroundings
+    from gpudev.wire.jobs import StartRequest
+
+    manner = Manner(
+        dry_run=False, yes=True, no_wait=given["no_wait"], no_interactive=False, verbose=given["verbose"]
+    )
+    with session.connect(read_surroundings()) as client:
+        wanted = StartRequest(gpu_type=gpu_type, gpu_count=gpus, distributed=given["distributed"])
+        job = client.start(reservation, wanted)
+        short = ssh.id8(job.job_id)
+        say(f"{job.name} is started again: reservation {short}.")
+        if not manner.no_wait:
+            told = client.list_events(job.job_id)
+            begun = [event.number for event in told if event.kind == EventKind.RESUMED]
+            times = StageTimes(client.surroundings.stage_times_file, client.target.api_url)
+            wait = Wait(
+                client, job.job_id, job.gpu_type, times, verbose=manner.verbose, after=max(begun, default=0)
+            )
+            job = _wait(context, wait, client.surroundings)
+    _tell_result(job, short, client, manner, output)
 
 
 def _reserve(context: click.Context, size: Size, wanted: Fields, manner: Manner, output: Output) -> None:

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from gpudev.cli.render.reservations import format_outcome, format_place
 from gpudev.cli.render.table import format_table
 from gpudev.cli.render.times import Now, format_span
-from gpudev.cli.stages import ACTIVE, BEGINS, CLEANUP, LOOKING, QUEUE, START
+from gpudev.cli.stages import ACTIVE, BEGINS, CLEANUP, LOOKING, QUEUE, START, STOPPED
 from gpudev.client.ssh import id8
 from gpudev.texts.vocabulary import TERMINAL, EventKind, Status
 from gpudev.wire.jobs import JobDetail, JobEvent
@@ -24,6 +24,7 @@ NAMES: Mapping[str, str] = MappingProxyType(
         QUEUE: "in the queue",
         START: "starting",
         ACTIVE: "active",
+        STOPPED: "stopped",
         CLEANUP: "cleaning up",
     }
 )
@@ -94,6 +95,7 @@ def _headline(job: JobDetail, stages: Sequence[Stage]) -> str:
         Status.QUEUED: "waits in the queue",
         Status.PREPARING: "is starting",
         Status.ACTIVE: "is active",
+        Status.STOPPED: "is stopped",
     }
     if job.status in running:
         finished = f", and its command has ended: {outcome}" if (outcome := format_outcome(job)) else ""
@@ -130,6 +132,7 @@ def _next_steps(job: JobDetail, events: Sequence[JobEvent]) -> tuple[str, ...]:
             f"gpu-dev connect {short}",
             _same_again(job) if _is_node_leaving(events) else f"gpu-dev extend {short} 2h",
         ),
+        Status.STOPPED: (f"gpu-dev cancel {short}",),
     }
     steps = commands.get(job.status, (_same_again(job),))
     return (*([hint] if hint else []), *steps)

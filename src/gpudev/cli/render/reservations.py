@@ -132,6 +132,8 @@ def _when(job: JobDetail, now: Now) -> str:
             return "starting"
         case Status.ACTIVE if job.expires_at:
             return f"{format_span(job.expires_at - now.at)} left, until {format_moment(job.expires_at, now)}"
+        case Status.STOPPED if job.stopped_at:
+            return f"{format_hours(job.duration_hours)} left, stopped {format_moment(job.stopped_at, now)}"
         case _:
             return f"ended {format_moment(job.reservation_ended, now)}" if job.reservation_ended else ""
 

@@ -1,23 +1,28 @@
-"""How a reservation ends, and what is taken away with it."""
+"""How a reservation ends or stops, and what is taken away with it."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
-from gpudev.domain.operations import OperationOutcome
+from gpudev.domain.errors import Conflict, Rejected
+from gpudev.domain.expiry import stop_ends_at
+from gpudev.domain.operations import Operation, OperationOutcome, release, stop
 from gpudev.domain.plans.job import keep_output
 from gpudev.domain.plans.turn import (
     DeleteServer,
     DiscardPortSlot,
     ListHome,
+    LookAgain,
     Observation,
     Plan,
     Record,
+    SettleOperations,
 )
 from gpudev.domain.reservation import Event, Reservation, end
 from gpudev.domain.server import Cause, ObservedServer, ServerPhase
-from gpudev.texts.fact import Fact, join, reason_fact
-from gpudev.texts.vocabulary import EventKind, Reason, Status
+from gpudev.texts.fact import Fact, fact, join, reason_fact
+from gpudev.texts.vocabulary import EventKind, OperationStatus, Reason, Status
 
 _REASONS = {
     Cause.IMAGE: Reason.IMAGE_UNAVAILABLE,
@@ -54,6 +59,58 @@ def farewell(seen: Observation, record: Record) -> Plan:
     if server is None or disk_id is None or server.phase is not ServerPhase.READY:
         return (*ended, *removal(server))
     return (*ended, ListHome(server.reservation_id, server.uid, disk_id), *removal(server))
+
+
+def plan_stop(seen: Observation, asked: Operation) -> Plan:
+    """End the server and keep the reservation; what cannot be stopped stays as it is."""
+    reservation = seen.reservation
+    reason = Reason.STOPPED_BY_ADMIN if asked.is_by_admin else Reason.STOPPED_BY_USER
+    done = OperationOutcome(asked.operation_id, OperationStatus.DONE)
+    if reservation.state.status is Status.STOPPED:
+        return (SettleOperations((done,)),)
+    try:
+        _check_command(seen)
+        after = stop(reservation, reason, seen.now)
+    except Rejected as refusal:
+        failed = OperationOutcome(asked.operation_id, OperationStatus.FAILED, refusal.fact)
+        return (SettleOperations((failed,)),)
+    told = fact("reservation_stopped", left=after.spec.duration)
+    return farewell(
+        seen, Record(reservation, after, Event(EventKind.STOPPED, told, seen.now, reason), (done,))
+    )
+
+
+def _check_command(seen: Observation) -> None:
+    if seen.job is not None and not seen.job.has_ended:
+        raise Conflict("command_runs", reservation=seen.reservation.id, code="command_runs")
+
+
+def plan_stopped(seen: Observation) -> Plan:
+    """Take the server away, then wait for its owner, though not for ever."""
+    reservation, now, policy = seen.reservation, seen.now, seen.policy
+    if seen.server is not None:
+        return (*removal(seen.server), LookAgain(now + policy.recheck))
+    if reservation.location.members:
+        return _plan_release(seen)
+    ends_at = stop_ends_at(reservation, policy) or now
+    if now >= ends_at:
+        return (ending(reservation, Status.EXPIRED, Reason.STOPPED_TOO_LONG, now),)
+    warn_at = ends_at - policy.stopped_warning
+    if reservation.memory.warned_minutes is not None or now < warn_at:
+        return (LookAgain(ends_at if now >= warn_at else warn_at),)
+    told = fact("stopped_ends_soon", name=reservation.spec.name, reservation=reservation.id, end=ends_at)
+    minutes = int(policy.stopped_warning.total_seconds() // 60)
+    after = replace(reservation, memory=replace(reservation.memory, warned_minutes=minutes))
+    return (Record(reservation, after, Event(EventKind.WARNED, told, now)),)
+
+
+def _plan_release(seen: Observation) -> Plan:
+    """A cluster that does not answer says nothing about the server."""
+    if not seen.cluster_answers:
+        return (LookAgain(seen.now + seen.policy.recheck),)
+    reservation = seen.reservation
+    event = Event(EventKind.RELEASED, fact("reservation_released"), seen.now, reservation.state.reason)
+    return (*discarding(reservation), Record(reservation, release(reservation), event))
 
 
 def discarding(reservation: Reservation) -> Plan:

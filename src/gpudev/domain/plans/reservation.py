@@ -26,7 +26,16 @@ from gpudev.domain.plans.active import (
     plan_telling,
     plan_warnings,
 )
-from gpudev.domain.plans.end import discarding, ending, farewell, find_reason, plan_failure, removal
+from gpudev.domain.plans.end import (
+    discarding,
+    ending,
+    farewell,
+    find_reason,
+    plan_failure,
+    plan_stop,
+    plan_stopped,
+    removal,
+)
 from gpudev.domain.plans.job import describe_end, is_finished, note_outcome, plan_finish
 from gpudev.domain.plans.start import (
     becomes_stale_at,
@@ -67,6 +76,8 @@ def _plan_state(seen: Observation) -> Plan:
             return plan_preparing(seen)
         case Status.ACTIVE:
             return _plan_active(seen)
+        case Status.STOPPED:
+            return plan_stopped(seen)
         case Status.EXPIRED | Status.CANCELLED | Status.FAILED:
             return plan_ended(seen)
         case other:
@@ -85,7 +96,7 @@ def _plan_operations(seen: Observation) -> Plan:
         return (SettleOperations(tuple(map(_too_late, asked))), *plan_ended(seen))
     cancels = [operation for operation in asked if operation.kind is OperationKind.CANCEL]
     if not cancels:
-        return (_plan_operation(seen, asked[0]),)
+        return _plan_operation(seen, asked[0])
     if cancels[0].is_by_admin:
         why = Reason.CANCELLED_BY_ADMIN
     else:
@@ -108,16 +119,27 @@ def _end_with_job(
     return replace(record, after=note_outcome(record.after, seen.job))
 
 
-def _plan_operation(seen: Observation, asked: Operation) -> Record:
+def _plan_operation(seen: Observation, asked: Operation) -> Plan:
     match asked.kind:
         case OperationKind.EXTEND:
-            return plan_extension(seen.reservation, asked, seen.policy, seen.now, seen.drains)
+            return (plan_extension(seen.reservation, asked, seen.policy, seen.now, seen.drains),)
         case OperationKind.KEEP:
-            return plan_keep(seen.reservation, asked, seen.now)
+            return (plan_keep(seen.reservation, asked, seen.now),)
+        case OperationKind.STOP:
+            return _plan_stop(seen, asked)
         case OperationKind.CANCEL:
-            return ending(seen.reservation, Status.CANCELLED, Reason.CANCELLED_BY_USER, seen.now)
+            return (ending(seen.reservation, Status.CANCELLED, Reason.CANCELLED_BY_USER, seen.now),)
         case other:
             assert_never(other)
+
+
+def _plan_stop(seen: Observation, asked: Operation) -> Plan:
+    """Where there is nothing to record, everything else goes on."""
+    plan = plan_stop(seen, asked)
+    if any(isinstance(action, Record) for action in plan):
+        return plan
+    others = [seen.now for other in seen.due_operations if other is not asked]
+    return _look_by((*plan, *_plan_state(seen)), others)
 
 
 def _too_late(asked: Operation) -> OperationOutcome:

@@ -46,6 +46,7 @@ _ANSWERS = {
         "Reservation {reservation:short} is being extended until {end:second}. "
         "After that it can be extended by {left:duration} more."
     ),
+    "stop_requested": Text("Reservation {reservation:short} is being stopped."),
     "keep_requested": Text("Reservation {reservation:short} is kept for {hours:g} hours, used or not."),
     # admins, keys and notifications
     "user_disabled_now": Text("{username} is disabled, and all keys of {username} are revoked."),

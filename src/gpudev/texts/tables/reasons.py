@@ -29,12 +29,24 @@ REASONS = {
         "It starts by itself then.",
     ),
     "reason_disk_busy": Text(
-        "Its disk is still being given back by an earlier reservation.",
+        "Another reservation has its disk, or has not given it back yet.",
         "It starts by itself. Another disk, or none, would start sooner: --disk NAME or --disk none",
     ),
     "reason_placement_lost": Text(
         "The chosen node could not take the server, so the request is back at its place in the queue.",
         "Nothing to do: it starts by itself.",
+    ),
+    "reason_stopped_by_user": Text(
+        "It was stopped by its owner: its GPUs and its disk are free.",
+        "Start it again with: gpu-dev start ID",
+    ),
+    "reason_stopped_by_admin": Text(
+        "It was stopped by an admin: its GPUs and its disk are free.",
+        "Start it again with: gpu-dev start ID",
+    ),
+    "reason_stopped_too_long": Text(
+        "It was stopped for longer than a reservation may be.",
+        "Its disk is kept. Reserve again with: gpu-dev reserve --disk NAME",
     ),
     "reason_time_is_up": Text(
         "The reserved time is over.",

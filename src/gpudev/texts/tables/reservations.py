@@ -25,6 +25,13 @@ def _hint_promised(values: Values) -> str:
     return values.fill(_EXTEND)
 
 
+def _say_resumed(values: Values) -> str:
+    where = " on {node_count} nodes" if values["node_count"] > 1 else ""
+    if values["gpu_count"] == 0:
+        return values.fill("Waits for a {gpu_type} node to start again.")
+    return values.fill(f"Waits for {{gpu_count}} {{gpu_type}} GPU{{gpu_count:plural}}{where} to start again.")
+
+
 _EXTEND = "For example: gpu-dev edit {reservation:short} --extend {left:hours}"
 """A command that clients of version 0.3 know as well as ours."""
 
@@ -72,6 +79,40 @@ _EXTENSION = {
     "extension_on_leaving_nodes": Text(
         lambda values: _leaving(values) + values.fill(" Reservation {reservation:short} cannot be extended."),
         hint="Reserve again, on another node: gpu-dev reserve",
+    ),
+}
+
+_STOP = {
+    "not_active_to_stop": Text(
+        "Reservation {reservation:short} is {status}; only an active one can be stopped.",
+        hint="End it with: gpu-dev cancel {reservation:short}",
+    ),
+    "no_time_left_to_stop": Text(
+        "The time of reservation {reservation:short} is up: there is nothing left to keep.",
+        hint="Give it more time first: gpu-dev extend {reservation:short} 2",
+    ),
+    "command_runs": Text(
+        "Reservation {reservation:short} runs a command of gpu-dev submit, which a stop would end.",
+        hint="Wait for it with: gpu-dev wait {reservation:short} --for ended, or end it with gpu-dev cancel",
+    ),
+    "not_stopped": Text(
+        "Reservation {reservation:short} is {status}; only a stopped one can be started.",
+        hint="See where it stands with: gpu-dev show {reservation:short}",
+    ),
+    "home_disk_deleted": Text(
+        'Disk "{name}", the home of reservation {reservation:short}, was deleted.',
+        hint="Restore it first: gpu-dev disk restore {name}",
+    ),
+    "still_stopping": Text(
+        "The server of reservation {reservation:short} has not ended yet.",
+        hint="Try again in a few seconds.",
+    ),
+    "reservation_stopped": Text("Its server was ended. Time left: {left:duration}."),
+    "reservation_released": Text("The server is gone; its GPUs and its disk are free."),
+    "reservation_resumed": Text(_say_resumed),
+    "stopped_ends_soon": Text(
+        "Reservation {name} ({reservation:short}) has been stopped for days and ends at {end:time}. "
+        "Start it with: gpu-dev start {reservation:short}"
     ),
 }
 
@@ -239,4 +280,4 @@ _NOTICES = {
     "out_of_memory": Text(_say_memory),
 }
 
-TEXTS = {**_FINDING, **_EXTENSION, **_USE, **_EVENTS, **_NOTICES}
+TEXTS = {**_FINDING, **_EXTENSION, **_STOP, **_USE, **_EVENTS, **_NOTICES}

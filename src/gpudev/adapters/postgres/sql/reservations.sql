@@ -23,7 +23,7 @@ LEFT JOIN (
     SELECT reservation_id, user_id, gpu_type, gpu_count, status, duration, launched_at, expires_at, ended_at
     FROM reservation_records
     UNION ALL
-    SELECT reservation_id, user_id, gpu_type, gpu_count, NULL, NULL, launched_at, expires_at, ended_at
+    SELECT NULL, user_id, gpu_type, gpu_count, NULL, NULL, launched_at, expires_at, ended_at
     FROM reservation_runs
 ) r ON r.user_id = :user_id AND r.gpu_type = wanted.gpu_type
   AND (r.status IN ('pending', 'queued', 'preparing', 'active') OR r.ended_at > wanted.since)
@@ -239,7 +239,7 @@ SELECT pg_notify('gpu_dev_turn', 'reservation ' || :id);
 -- How many live reservations there are in each status.
 -- name: count_live
 SELECT status, count(*) AS reservations, sum(gpu_count) AS gpus FROM reservation_records
-WHERE cleaned_at IS NULL AND status IN ('pending', 'queued', 'preparing', 'active')
+WHERE cleaned_at IS NULL AND status IN ('pending', 'queued', 'preparing', 'active', 'stopped')
 GROUP BY status;
 
 -- The row and its operations are read in the snapshot of one statement: an operation that comes in
@@ -336,7 +336,8 @@ WITH before AS (
 )
 UPDATE reservation_records
 SET gpu_type = :gpu_type, gpu_count = :gpu_count, node_count = :node_count, node_labels = :node_labels,
-    duration = :duration, start_at = :start_at, warning = :warning, requested_at = :requested_at
+    duration = :duration, start_at = :start_at, warning = :warning, requested_at = :requested_at,
+    stopped_at = :stopped_at
 WHERE reservation_id = :id;
 
 -- A run is over, though the reservation is not: what it used, and nothing is known of the use of the next one.
@@ -346,7 +347,8 @@ WITH ended AS (
                                   expires_at, ended_at)
     VALUES (:id, :user_id, :gpu_type, :gpu_count, :requested_at, :launched_at, :expires_at, :ended_at)
 )
-UPDATE reservation_records SET used = :used, usage_at = NULL, idle_since = NULL, idle_words = NULL
+UPDATE reservation_records
+SET used = :used, stopped_at = :ended_at, usage_at = NULL, idle_since = NULL, idle_words = NULL
 WHERE reservation_id = :id;
 
 -- The volume that is its home, once its server is there.

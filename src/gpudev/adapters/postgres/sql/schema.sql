@@ -164,17 +164,19 @@ CREATE TABLE reservation_records (
 
     -- State: written by turns and admission; each write bumps the version and appends an event.
     status        text NOT NULL CONSTRAINT reservations_status CHECK (status IN (
-                      'pending', 'queued', 'preparing', 'active', 'expired', 'cancelled', 'failed')),
+                      'pending', 'queued', 'preparing', 'active', 'stopped', 'expired', 'cancelled',
+                      'failed')),
     reason        text CONSTRAINT reservations_reason CHECK (reason IN (
                       'waiting_for_capacity', 'waiting_in_line', 'no_nodes', 'waiting_for_quota', 'booked', 'disk_busy',
-                      'placement_lost', 'time_is_up', 'went_idle', 'cancelled_by_user', 'cancelled_by_admin',
-                      'command_finished', 'start_failed', 'start_timed_out', 'start_stalled', 'queue_stalled',
+                      'placement_lost', 'stopped_by_user', 'stopped_by_admin', 'stopped_too_long', 'time_is_up',
+                      'went_idle', 'cancelled_by_user', 'cancelled_by_admin', 'command_finished', 'start_failed', 'start_timed_out', 'start_stalled', 'queue_stalled',
                       'queued_too_long', 'server_failed', 'image_unavailable', 'pod_deleted', 'node_lost', 'evicted',
                       'out_of_memory', 'disk_failed', 'internal_error')),
     detail        jsonb,
     placed_at     timestamptz,
     launched_at   timestamptz,
     expires_at    timestamptz,
+    stopped_at    timestamptz,
     used          interval NOT NULL DEFAULT '0',
     ended_at      timestamptz,
     cleaned_at    timestamptz,
@@ -218,7 +220,7 @@ CREATE TABLE reservation_records (
     idle_words  jsonb,
 
     CONSTRAINT reservations_end CHECK (
-        (ended_at IS NULL) = (status IN ('pending', 'queued', 'preparing', 'active'))),
+        (ended_at IS NULL) = (status IN ('pending', 'queued', 'preparing', 'active', 'stopped'))),
     CONSTRAINT reservations_clean CHECK (cleaned_at IS NULL OR ended_at IS NOT NULL),
     CONSTRAINT reservations_place CHECK (placed_at IS NOT NULL OR status NOT IN ('preparing', 'active')),
     CONSTRAINT reservations_likely CHECK (num_nulls(likely_from, likely_to) IN (0, 2))
@@ -226,6 +228,7 @@ CREATE TABLE reservation_records (
 COMMENT ON COLUMN reservation_records.node_count IS 'How many nodes it takes; more than one is a gang';
 COMMENT ON COLUMN reservation_records.start_at IS 'Booked for this time; null: as soon as there is room';
 COMMENT ON COLUMN reservation_records.requested_at IS 'When it was requested again; null: it never was';
+COMMENT ON COLUMN reservation_records.stopped_at IS 'When it was stopped; null: not since it was last requested';
 COMMENT ON COLUMN reservation_records.used IS 'How long its earlier servers were active';
 COMMENT ON COLUMN reservation_records.outcome IS 'What became of its command; null: it has none, or it has not ended';
 COMMENT ON COLUMN reservation_records.exit_code IS 'Of its command; null: not known';
@@ -241,10 +244,10 @@ COMMENT ON COLUMN reservation_records.drain_warning IS 'As it was told; null: it
 -- Pods, hosts and files are named by these characters.
 CREATE UNIQUE INDEX reservations_id8 ON reservation_records (left(reservation_id::text, 8));
 CREATE UNIQUE INDEX reservations_live_name ON reservation_records (user_id, name)
-    WHERE status IN ('pending', 'queued', 'preparing', 'active');
--- However many requests name a disk at once, one gets it.
+    WHERE status IN ('pending', 'queued', 'preparing', 'active', 'stopped');
+-- However many requests name a disk at once, one gets it. One that was started again waits for its disk.
 CREATE UNIQUE INDEX reservations_live_disk ON reservation_records (disk_id)
-    WHERE status IN ('pending', 'queued', 'preparing', 'active');
+    WHERE status IN ('preparing', 'active') OR (status IN ('pending', 'queued') AND used = interval '0');
 -- One address, one reservation; it is removed before the record is clean.
 CREATE UNIQUE INDEX reservations_port_slot ON reservation_records (port_slot)
     WHERE port_slot IS NOT NULL AND cleaned_at IS NULL;
@@ -311,8 +314,8 @@ CREATE TABLE reservation_events (
     kind            text NOT NULL CONSTRAINT reservation_events_kind CHECK (kind IN (
                         'submitted', 'queued', 'placed', 'progress', 'requeued', 'replanned', 'active', 'warning',
                         'warned', 'extended', 'extension_refused', 'idle_warned', 'idle_over', 'kept',
-                        'out_of_memory', 'node_leaves', 'node_stays', 'finished', 'expired', 'cancelled', 'failed',
-                        'cleaned')),
+                        'out_of_memory', 'node_leaves', 'node_stays', 'finished', 'stopped', 'released',
+                        'resumed', 'expired', 'cancelled', 'failed', 'cleaned')),
     reason          text,
     fact            jsonb NOT NULL,
     at              timestamptz NOT NULL,
@@ -325,7 +328,8 @@ COMMENT ON COLUMN reservation_events.elapsed IS 'Time since the event before';
 CREATE TABLE operations (
     operation_id    uuid PRIMARY KEY,
     reservation_id  uuid NOT NULL REFERENCES reservation_records,
-    kind            text NOT NULL CONSTRAINT operations_kind CHECK (kind IN ('cancel', 'extend', 'keep')),
+    kind            text NOT NULL CONSTRAINT operations_kind CHECK (kind IN (
+                        'cancel', 'extend', 'keep', 'stop')),
     status          text NOT NULL DEFAULT 'requested' CONSTRAINT operations_status CHECK (
                         status IN ('requested', 'done', 'failed')),
     error           jsonb,
@@ -407,7 +411,7 @@ SELECT r.reservation_id, r.reservation_id AS job_id, r.user_id, u.username, r.na
        r.node_count, r.duration, extract(epoch FROM r.duration)::float8 / 3600 AS duration_hours, r.created_at,
        r.start_at, r.node_labels, r.status, r.reason, r.detail, r.detail AS current_detailed_status,
        CASE WHEN r.status = 'failed' THEN r.detail END AS failure_reason, r.placed_at, r.launched_at, r.expires_at,
-       r.ended_at AS reservation_ended, CASE WHEN r.status = 'cancelled' THEN r.ended_at END AS cancelled_at,
+       r.stopped_at, r.ended_at AS reservation_ended, CASE WHEN r.status = 'cancelled' THEN r.ended_at END AS cancelled_at,
        r.cleaned_at, r.last_updated, r.version, r.event_count, r.outcome, r.exit_code, r.queue_position,
        r.estimated_start_at, r.planned_nodes, r.likely_from, r.likely_to, r.last_queue_update, r.warning,
        r.warned_minutes, r.extension_error, r.oom_count, r.last_oom_at, r.progress, r.progress_at, r.kept_until,
@@ -564,7 +568,8 @@ COMMENT ON TABLE disk_reconciliations IS 'What each reconciliation with the stor
 CREATE VIEW disk_rows AS
 SELECT d.*, u.username,
        (SELECT r.reservation_id FROM reservation_records r
-        WHERE r.disk_id = d.disk_id AND r.status IN ('pending', 'queued', 'preparing', 'active')) AS named_by
+        WHERE r.disk_id = d.disk_id AND r.status IN ('pending', 'queued', 'preparing', 'active')
+        ORDER BY r.status IN ('preparing', 'active') DESC, r.created_at, r.reservation_id LIMIT 1) AS named_by
 FROM disks d JOIN api_users u USING (user_id);
 
 -- Turns ----------------------------------------------------------------------------------------------------------

@@ -50,7 +50,8 @@ SELECT user_id, username, is_active FROM api_users WHERE username = :username;
 SELECT u.user_id, u.username, u.is_active, u.created_at,
        (SELECT max(k.last_used_at) FROM api_keys k WHERE k.user_id = u.user_id) AS last_used_at,
        (SELECT count(*) FROM reservation_records r
-        WHERE r.user_id = u.user_id AND r.status IN ('pending', 'queued', 'preparing', 'active')) AS live_reservations
+        WHERE r.user_id = u.user_id AND r.status IN ('pending', 'queued', 'preparing', 'active', 'stopped'))
+           AS live_reservations
 FROM api_users u
 ORDER BY u.username;
 

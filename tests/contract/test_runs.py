@@ -1,0 +1,125 @@
+"""Reservations that are stopped and requested again, on real PostgreSQL."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from gpudev.bootstrap.foundation import Stores
+from gpudev.domain.disk import DiskId
+from gpudev.domain.errors import Conflict, QuotaExceeded, Stale
+from gpudev.domain.names import NodeName
+from gpudev.domain.operations import Size, release, resume, stop
+from gpudev.domain.plans.turn import Record
+from gpudev.domain.quota import Quota
+from gpudev.domain.reservation import Event, Reservation, activate, place
+from gpudev.domain.server import Member, SshAddress
+from gpudev.ports.reports import ReportKey, UsageReport
+from gpudev.ports.reservations import HomeWish, ListQuery
+from gpudev.ports.users import User
+from gpudev.texts.fact import fact
+from gpudev.texts.vocabulary import EventKind, Reason, Status
+from tests.support.parts import change
+from tests.support.reservations import NOON, make_reservation, submit
+
+pytestmark = pytest.mark.anyio
+
+HOUR = timedelta(hours=1)
+MEMBER = Member(NodeName("t4-0"), SshAddress("h", 1))
+TOLD = fact("words", words="")
+
+
+async def write(stores: Stores, after: Reservation, at: datetime, kind: EventKind) -> Reservation:
+    claim = await stores.reservations.claim(after.id, HOUR)
+    assert claim is not None
+    event = Event(kind, TOLD, at)
+    written = await stores.reservations.record(claim, Record(claim.reservation, after, event))
+    await stores.turns.end(claim.lease, None)
+    return written
+
+
+async def run_and_stop(stores: Stores, asked: Reservation, home: HomeWish | None = None) -> Reservation:
+    """Active from noon on, for four hours, and stopped after one."""
+    row = await submit(stores, change(asked, duration=4 * HOUR), home)
+    row = await write(stores, place(row, (MEMBER.node,), NOON), NOON, EventKind.PLACED)
+    row = await write(stores, activate(row, (MEMBER,), NOON), NOON, EventKind.ACTIVE)
+    stopped = stop(row, Reason.STOPPED_BY_USER, NOON + HOUR)
+    row = await write(stores, stopped, NOON + HOUR, EventKind.STOPPED)
+    return await write(stores, release(row), NOON + HOUR, EventKind.RELEASED)
+
+
+async def start(
+    stores: Stores, stopped: Reservation, size: Size, at: datetime, quota: Quota | None = None
+) -> Reservation:
+    after = resume(stopped, size, at)
+    record = Record(stopped, after, Event(EventKind.RESUMED, TOLD, at))
+    limits = {} if quota is None else {"quota": quota}
+    await stores.reservations.request_again(record, **limits)
+    return await stores.reservations.get(stopped.id)
+
+
+async def test_a_stop_and_a_start_are_read_as_they_were_written(stores: Stores, user: User) -> None:
+    stopped = await run_and_stop(stores, make_reservation(user))
+    stored = await stores.reservations.get(stopped.id)
+    assert stored == change(stopped, last_updated=stored.state.last_updated)
+    assert (stopped.spec.duration, stopped.state.used) == (3 * HOUR, HOUR)
+    started = await start(stores, stopped, Size("a100", 8), NOON + 5 * HOUR)
+    assert (started.state.status, started.spec.gpu_type, started.spec.gpu_count) == (
+        Status.PENDING,
+        "a100",
+        8,
+    )
+    assert (started.spec.requested_at, started.state.stopped_at) == (NOON + 5 * HOUR, None)
+    assert await stores.admissions.list_waiting_types() == ("a100",)
+
+
+async def test_every_run_is_counted_by_what_it_took(stores: Stores, user: User) -> None:
+    stopped = await run_and_stop(stores, make_reservation(user, gpu_count=2))
+    begin = NOON + 5 * HOUR
+    started = await start(stores, stopped, Size("a100", 8), begin - HOUR / 2)
+    row = await write(stores, place(started, (MEMBER.node,), begin), begin, EventKind.PLACED)
+    await write(stores, activate(row, (MEMBER,), begin), begin, EventKind.ACTIVE)
+    report = UsageReport(NOON - HOUR, NOON + 24 * HOUR, ReportKey.TYPE)
+    sums = {one.key: one for one in await stores.reports.sum_usage(report, {}, begin + 2 * HOUR)}
+    assert {key: one.gpu_hours for key, one in sums.items()} == {"t4": 2, "a100": 16}
+    assert sums["a100"].mean_wait_minutes == 30
+    use = await stores.reservations.read_use(user.user_id, {"t4": NOON - HOUR, "a100": NOON}, begin)
+    assert (use["t4"].gpu_hours, use["a100"].gpu_hours) == (2, 24)
+
+
+async def test_it_is_counted_with_the_others_of_its_type(stores: Stores, user: User) -> None:
+    stopped = await run_and_stop(stores, make_reservation(user))
+    await start(stores, stopped, Size("a100", 1), NOON + 2 * HOUR)
+    for gpu_type, total in (("t4", 0), ("a100", 1)):
+        page = await stores.reservations.list_page(ListQuery(user.user_id, (), gpu_type, 10, 0))
+        assert page.total == total
+
+
+async def test_a_quota_holds_for_a_start_as_for_a_submit(stores: Stores, user: User) -> None:
+    stopped = await run_and_stop(stores, make_reservation(user))
+    await submit(stores, make_reservation(user))
+    with pytest.raises(QuotaExceeded):
+        await start(stores, stopped, Size("t4", 1), NOON + 2 * HOUR, Quota(waiting=1))
+    assert (await stores.reservations.get(stopped.id)).state.status is Status.STOPPED
+
+
+async def test_of_two_starts_one_is_late(stores: Stores, user: User) -> None:
+    stopped = await run_and_stop(stores, make_reservation(user))
+    await start(stores, stopped, Size("t4", 1), NOON + 2 * HOUR)
+    with pytest.raises(Stale):
+        await start(stores, stopped, Size("t4", 2), NOON + 2 * HOUR)
+    assert (await stores.reservations.get(stopped.id)).spec.gpu_count == 1
+
+
+async def test_its_name_stays_its_own_and_its_disk_is_for_everybody(stores: Stores, user: User) -> None:
+    home = HomeWish("work", DiskId("00000000-0000-4000-8000-000000000001"), 100)
+    stopped = await run_and_stop(stores, make_reservation(user, name="train"), home)
+    with pytest.raises(Conflict) as refused:
+        await submit(stores, make_reservation(user, name="train"))
+    assert refused.value.code == "name_taken"
+    other = await submit(stores, make_reservation(user), home)
+    assert other.spec.disk_id == stopped.spec.disk_id
+    assert (await stores.disks.get(other.spec.disk_id or DiskId(""))).named_by == other.id
+    started = await start(stores, stopped, Size("t4", 1), NOON + 2 * HOUR)
+    assert started.state.status is Status.PENDING

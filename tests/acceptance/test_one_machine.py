@@ -16,6 +16,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from gpudev.client.errors import Conflict
+from gpudev.texts.fact import parse_fact
+from gpudev.texts.sentences import say
 from gpudev.wire.jobs import SubmitRequest
 from tests.support.machine import Machine, running_machine, wait_for
 from tests.support.reservations import PUBLIC_KEY
@@ -141,6 +143,9 @@ def test_when_all_gpus_are_taken_the_next_waits_and_then_starts_by_itself(machin
     assert (job["status"], job["queue_position"], job["reason"]) == ("queued", 1, "waiting_for_capacity")
     assert holders[0][:8] in job["current_detailed_status"]
     assert 118 <= job["estimated_wait_minutes"] <= 128  # The plan has steps of five minutes.
+    [queued] = [event for event in machine.ask("why", waiting)["events"] if event["kind"] == "queued"]
+    assert (queued["queue_position"], queued["data"]["position"]) == (1, 1)
+    assert holders[0][:8] in say(parse_fact(queued["data"]["why"]))
     assert wait_for(lambda: machine.show(behind).get("queue_position"), "the next position") == 2
     machine.run("cancel", holders[1], "--yes")
     for reservation in (waiting, behind):

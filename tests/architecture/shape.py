@@ -16,6 +16,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from tests.architecture.reservation_path import BEFORE, NOW, count_steps, list_missing
+
 ROOT = Path(__file__).resolve().parents[2]
 _STATEMENT = re.compile(r"(?:CREATE TABLE (\w+) \((.*?)\n\)|ALTER TABLE (\w+)\s(.*?));", re.DOTALL)
 _PARAMETER = re.compile(r"(?<![:\w']):([a-z]\w*)")
@@ -29,6 +31,7 @@ def count(source: Path) -> Mapping[str, str]:
         file.relative_to(source).as_posix(): ast.parse(file.read_text(encoding="utf-8")) for file in files
     }
     sql = source / "adapters" / "postgres" / "sql"
+    path = next((path for path in (NOW, BEFORE) if not list_missing(path, trees)), None)
     return {
         "files": str(len(files)),
         "lines": str(sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files)),
@@ -37,6 +40,9 @@ def count(source: Path) -> Mapping[str, str]:
         "parameters of the widest statement": _most(_count_parameters(sql)),
         "modules with one importer": str(_count_single_importers(trees)),
         "modules with one importer, under 50 lines": str(_count_single_importers(trees, source)),
+        "shapes of a request": str(len(path.shapes)) if path else "unknown",
+        "steps from the command to the row": str(count_steps(path.to_row)) if path else "unknown",
+        "steps from the row to SSH": str(count_steps(path.to_ssh)) if path else "unknown",
         "queries": str(
             sum(file.read_text(encoding="utf-8").count("-- name: ") for file in sql.glob("*.sql"))
         ),

@@ -142,10 +142,13 @@ async def _prepare_connection(connection: Connection) -> None:
 
 
 _JSONB_VERSION = b"\x01"
+_EMPTY_OBJECT = _JSONB_VERSION + b"{}"
+_READ_JSON = json.JSONDecoder().decode
 
 
 def _decode_json(stored: bytes) -> object:
-    return json.loads(stored[len(_JSONB_VERSION) :].decode())
+    # Most labels and variables of the environment are empty.
+    return {} if stored == _EMPTY_OBJECT else _READ_JSON(stored[len(_JSONB_VERSION) :].decode())
 
 
 def _encode_part(value: object) -> object:

@@ -61,6 +61,11 @@ def test_what_is_typed_most_loads_no_dataclasses_before_it_runs() -> None:
     assert not loaded & {"dataclasses", "pathlib", "subprocess", "gpudev.cli.time_options"}
 
 
+def test_a_session_loads_nothing_of_the_wire_but_reservations() -> None:
+    loaded = {name for name in import_all("gpudev.client.session") if name.startswith("gpudev.wire.")}
+    assert loaded == {f"gpudev.wire.{name}" for name in ("jobs", "message", "text", "versions")}
+
+
 def test_the_library_is_loaded_only_when_it_is_used() -> None:
     ours = {name for name in import_all("gpudev") if name.startswith("gpudev")}
     assert ours == {"gpudev"}

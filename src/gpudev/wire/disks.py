@@ -7,12 +7,11 @@ from typing import Annotated
 
 from gpudev.texts.vocabulary import DiskOperationKind, DiskState
 from gpudev.wire.message import message
-from gpudev.wire.text import Text, Within, Word
+from gpudev.wire.text import DiskSize, Text, Word
 
 DiskName = Annotated[str, Text(200, pattern="^[A-Za-z0-9_-]{1,50}$")]
 RestoredName = Annotated[str, Text(200, pattern="^[A-Za-z0-9_-]{0,50}$")]
 DiskAction = Annotated[str, Word(*DiskOperationKind)]
-DiskSize = Annotated[int, Within(10, 10_000)]
 
 
 @message

@@ -18,9 +18,8 @@ from gpudev.texts.vocabulary import (
     Reason,
     Status,
 )
-from gpudev.wire.disks import DiskSize
 from gpudev.wire.message import message
-from gpudev.wire.text import Flag, Line, Name, Text, Within, Word
+from gpudev.wire.text import DiskSize, Flag, Line, Name, Text, Within, Word
 
 Hours = Annotated[float, Within(1 / 12, 24)]
 StatusWord = Annotated[str, Word(*Status)]

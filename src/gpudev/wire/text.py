@@ -116,6 +116,8 @@ Name = Annotated[str, Text(200)]
 """Of anything: a reservation, a disk, a user, a type. What a name looks like is checked by the rules."""
 Lookup = Annotated[str, Text(200, code=NOT_FOUND)]
 """The name of something that exists; nothing that exists has a name that is not text."""
+DiskSize = Annotated[int, Within(10, 10_000)]
+"""In GB. Here, so that reservations do not load all that there is of disks."""
 Line = Annotated[str, Text(500)]
 """A reason or a remark, in one line."""
 Address = Annotated[str, Text(2000)]

@@ -157,7 +157,8 @@ def _plan_new_volume(seen: DiskObservation, source: ObservedSnapshot) -> DiskPla
 
 
 def _move_token(disk: Disk) -> str:
-    return f"{disk.id}/move/{disk.reservation_id}"
+    """A reservation that is stopped may move its disk again: with the number it is for one run of it."""
+    return f"{disk.id}/move/{disk.reservation_id}/{disk.snapshots.snapshot_number}"
 
 
 def plan_in_use(seen: DiskObservation) -> DiskPlan:

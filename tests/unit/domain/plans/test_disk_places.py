@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from gpudev.domain.plans.admission import Observation, plan_admission
-from gpudev.domain.plans.disk_turn import CreateSnapshot, RecordDisk
+from gpudev.domain.plans.disk_turn import CreateSnapshot, CreateVolume, RecordDisk
 from gpudev.domain.plans.disks import plan_disk
 from gpudev.domain.plans.turn import Record, SetQueuePlaces
 from gpudev.domain.volume import Holdings
 from gpudev.texts.vocabulary import DiskState, Reason, Status
-from tests.support.disk_values import make_disk, make_snapshot, make_volume
+from tests.support.disk_values import VOLUMES, make_disk, make_snapshot, make_volume
 from tests.support.disk_values import observe as observe_disk
 from tests.support.domain_values import NOW, POLICY, QUAD, make_id, make_node, make_reservation
 from tests.support.parts import change
@@ -95,3 +95,19 @@ def test_a_disk_remembers_the_place_that_its_first_server_gave_it() -> None:
     plan = plan_disk(observe_disk(disk, holdings=Holdings((volume,), (taken,)), holder=ENDED))
     [record] = [action for action in plan if isinstance(action, RecordDisk)]
     assert (record.after.state, record.after.volume.zone) == (DiskState.AVAILABLE, "zone-b")
+
+
+def test_what_a_reservation_wrote_before_it_was_stopped_moves_with_its_disk() -> None:
+    """Its first start had moved the disk, too: that snapshot has nothing of what was written since."""
+    placed_again = make_reservation(1, status=Status.PREPARING, node_count=1)
+    first = make_disk(DiskState.ATTACHING, is_dirty=True)
+    plan = plan_disk(observe_disk(first, holder=placed_again, zone="b"))
+    [begun] = [action for action in plan if isinstance(action, CreateSnapshot)]
+    before_it = make_snapshot(first, 1, token=begun.spec.token)
+    disk = make_disk(DiskState.ATTACHING, volume_id=VOLUMES[1], zone="b", snapshot_number=1)
+    of_its_run = make_snapshot(disk, 0, volume_id=VOLUMES[1], token=f"{disk.id}/1")
+    volumes = (make_volume(disk, 0), make_volume(disk, 1, zone="b", source_snapshot_id=before_it.snapshot_id))
+    holdings = Holdings(volumes, (of_its_run, before_it))
+    plan = plan_disk(observe_disk(disk, holdings=holdings, holder=placed_again, zone="a"))
+    [made] = [action for action in plan if isinstance(action, CreateVolume)]
+    assert made.spec.source_snapshot_id == of_its_run.snapshot_id

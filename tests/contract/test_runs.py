@@ -28,6 +28,11 @@ pytestmark = pytest.mark.anyio
 HOUR = timedelta(hours=1)
 MEMBER = Member(NodeName("t4-0"), SshAddress("h", 1))
 TOLD = fact("words", words="")
+HOME = HomeWish("work", DiskId("00000000-0000-4000-8000-000000000001"), 100)
+
+
+def placing(request: Reservation) -> Record:
+    return Record(request, place(request, (MEMBER.node,), NOON), Event(EventKind.PLACED, TOLD, NOON))
 
 
 async def write(stores: Stores, after: Reservation, at: datetime, kind: EventKind) -> Reservation:
@@ -113,13 +118,28 @@ async def test_of_two_starts_one_is_late(stores: Stores, user: User) -> None:
 
 
 async def test_its_name_stays_its_own_and_its_disk_is_for_everybody(stores: Stores, user: User) -> None:
-    home = HomeWish("work", DiskId("00000000-0000-4000-8000-000000000001"), 100)
-    stopped = await run_and_stop(stores, make_reservation(user, name="train"), home)
+    stopped = await run_and_stop(stores, make_reservation(user, name="train"), HOME)
     with pytest.raises(Conflict) as refused:
         await submit(stores, make_reservation(user, name="train"))
     assert refused.value.code == "name_taken"
-    other = await submit(stores, make_reservation(user), home)
+    other = await submit(stores, make_reservation(user), HOME)
     assert other.spec.disk_id == stopped.spec.disk_id
     assert (await stores.disks.get(other.spec.disk_id or DiskId(""))).named_by == other.id
     started = await start(stores, stopped, Size("t4", 1), NOON + 2 * HOUR)
     assert started.state.status is Status.PENDING
+
+
+async def test_while_a_new_request_waits_for_its_disk_it_waits_and_holds_back_nobody(
+    stores: Stores, user: User
+) -> None:
+    stopped = await run_and_stop(stores, make_reservation(user), HOME)
+    other = await submit(stores, make_reservation(user, gpu_type="a100"), HOME)
+    started = await start(stores, stopped, Size("t4", 1), NOON + 2 * HOUR)
+    third = await submit(stores, make_reservation(user))
+    async with stores.admissions.lock("t4") as transaction:
+        assert await transaction.list_disk_busy() == {started.id}
+        assert not await transaction.record(placing(started))
+        assert await transaction.record(placing(third))
+    async with stores.admissions.lock("a100") as transaction:
+        assert await transaction.list_disk_busy() == frozenset()
+        assert await transaction.record(placing(other))

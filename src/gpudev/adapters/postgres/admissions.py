@@ -176,6 +176,11 @@ class _Transaction:
                 await self._place_with_disk(record)
         except Stale:
             return False
+        except asyncpg.UniqueViolationError as error:
+            # Somebody has named its disk since this pass began: it waits, and the others go on.
+            if error.constraint_name != "reservations_live_disk":
+                raise
+            return False
         return True
 
     async def _place_with_disk(self, record: Record) -> None:

@@ -16,6 +16,7 @@ from gpudev.texts.vocabulary import Status
 
 _SQL = load_queries("reservations")
 _ADMISSIONS = load_queries("admissions")
+_DISKS = load_queries("disks")
 
 Statement = tuple[Any, ...]
 """A query and its values."""
@@ -119,6 +120,8 @@ def _list_consequences(record: Record, stored: Reservation) -> Iterator[Statemen
         yield settle(record.outcomes, record.event.at)
     if after.spec.disk_id is not None and not after.is_placed:
         yield _SQL.bind("wake_disk", id=after.id)
+    if after.spec.disk_id is not None and stored.is_waiting and after.is_ended:
+        yield _DISKS.bind("wake_admission", id=after.spec.disk_id)
     if record.concerns_admission:
         yield _ADMISSIONS.bind("wake", gpu_type=after.spec.gpu_type)
 

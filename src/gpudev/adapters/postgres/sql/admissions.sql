@@ -46,11 +46,16 @@ UNION
 SELECT gpu_type FROM drains WHERE emptied_at IS NULL
 ORDER BY gpu_type;
 
--- Requests whose disk an earlier reservation has not given back, or that is still being made.
+-- Requests whose disk an earlier reservation has not given back, or that is still being made. One that was started
+-- again also waits for a new request that has named its disk: see the index `reservations_live_disk`.
 -- name: list_disk_busy
 SELECT r.reservation_id
 FROM reservation_records r JOIN disks d USING (disk_id)
-WHERE r.gpu_type = :gpu_type AND r.status IN ('pending', 'queued') AND d.state <> 'available';
+WHERE r.gpu_type = :gpu_type AND r.status IN ('pending', 'queued')
+  AND (d.state <> 'available' OR (r.used <> interval '0' AND EXISTS (
+      SELECT FROM reservation_records o
+      WHERE o.disk_id = r.disk_id AND (o.status IN ('preparing', 'active')
+          OR (o.status IN ('pending', 'queued') AND o.used = interval '0')))));
 
 -- The zones in which the disks of waiting requests are.
 -- name: list_disk_zones

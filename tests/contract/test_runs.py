@@ -13,7 +13,7 @@ from gpudev.domain.names import NodeName
 from gpudev.domain.operations import Size, release, resume, stop
 from gpudev.domain.plans.turn import Record
 from gpudev.domain.quota import Quota
-from gpudev.domain.reservation import Event, Reservation, activate, place
+from gpudev.domain.reservation import Event, Reservation, activate, end, place
 from gpudev.domain.server import Member, SshAddress
 from gpudev.ports.reports import ReportKey, UsageReport
 from gpudev.ports.reservations import HomeWish, ListQuery
@@ -143,3 +143,22 @@ async def test_while_a_new_request_waits_for_its_disk_it_waits_and_holds_back_no
     async with stores.admissions.lock("a100") as transaction:
         assert await transaction.list_disk_busy() == frozenset()
         assert await transaction.record(placing(other))
+
+
+async def test_what_ends_while_it_is_stopped_or_waits_has_used_nothing_more(
+    stores: Stores, user: User
+) -> None:
+    stopped = await run_and_stop(stores, make_reservation(user, gpu_count=2))
+    late = NOON + 10 * HOUR
+    over = end(stopped, Status.CANCELLED, Reason.CANCELLED_BY_USER, late)
+    await write(stores, over, late, EventKind.CANCELLED)
+    use = await stores.reservations.read_use(user.user_id, {"t4": NOON - 24 * HOUR}, late)
+    assert use["t4"].gpu_hours == 2
+
+
+async def test_what_never_started_has_used_nothing(stores: Stores, user: User) -> None:
+    asked = await submit(stores, make_reservation(user))
+    over = end(asked, Status.CANCELLED, Reason.CANCELLED_BY_USER, NOON + HOUR)
+    await write(stores, over, NOON + HOUR, EventKind.CANCELLED)
+    use = await stores.reservations.read_use(user.user_id, {"t4": NOON - 24 * HOUR}, NOON + HOUR)
+    assert use["t4"].gpu_hours == 0

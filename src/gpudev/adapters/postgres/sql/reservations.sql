@@ -13,7 +13,8 @@ SELECT wanted.gpu_type,
            AS reserved_gpu_hours,
        (coalesce(sum(greatest(1, gpu_count) * extract(epoch FROM
             CASE WHEN status IN ('pending', 'queued', 'preparing') THEN duration
-            ELSE coalesce(ended_at, expires_at) - greatest(launched_at, wanted.since) END)), 0) / 3600)::float8
+            WHEN launched_at IS NOT NULL THEN coalesce(ended_at, expires_at) - greatest(launched_at, wanted.since) END)),
+            0) / 3600)::float8
            AS gpu_hours,
        coalesce(sum(greatest(1, gpu_count)) FILTER (WHERE CASE status WHEN 'preparing' THEN duration
            WHEN 'active' THEN expires_at - :now::timestamptz END > :long::interval), 0)::integer AS long_gpus,

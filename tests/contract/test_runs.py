@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import uuid
 from datetime import datetime, timedelta
 
 import pytest
 
 from gpudev.bootstrap.foundation import Stores
-from gpudev.domain.disk import DiskId
+from gpudev.domain.disk import DiskId, DiskOperation, soft_delete
 from gpudev.domain.errors import Conflict, QuotaExceeded, Stale
-from gpudev.domain.names import NodeName
+from gpudev.domain.names import NodeName, OperationId
 from gpudev.domain.operations import Size, release, resume, stop
+from gpudev.domain.plans.disk_turn import RecordDisk
 from gpudev.domain.plans.turn import Record
 from gpudev.domain.quota import Quota
 from gpudev.domain.reservation import Event, Reservation, activate, end, place
@@ -19,7 +21,7 @@ from gpudev.ports.reports import ReportKey, UsageReport
 from gpudev.ports.reservations import HomeWish, ListQuery
 from gpudev.ports.users import User
 from gpudev.texts.fact import fact
-from gpudev.texts.vocabulary import EventKind, Reason, Status
+from gpudev.texts.vocabulary import DiskOperationKind, EventKind, Reason, Status
 from tests.support.parts import change
 from tests.support.reservations import NOON, make_reservation, submit
 
@@ -162,3 +164,26 @@ async def test_what_never_started_has_used_nothing(stores: Stores, user: User) -
     await write(stores, over, NOON + HOUR, EventKind.CANCELLED)
     use = await stores.reservations.read_use(user.user_id, {"t4": NOON - 24 * HOUR}, NOON + HOUR)
     assert use["t4"].gpu_hours == 0
+
+
+async def test_a_disk_that_goes_at_the_moment_of_a_start_is_not_waited_for(
+    stores: Stores, user: User
+) -> None:
+    stopped = await run_and_stop(stores, make_reservation(user), HOME)
+    disk = await stores.disks.get(HOME.disk_id)
+    deleting = RecordDisk(disk, soft_delete(disk, NOON), NOON)
+    operation = DiskOperation(OperationId(str(uuid.uuid4())), DiskOperationKind.DELETE, NOON)
+    await start(stores, stopped, Size("t4", 1), NOON + 2 * HOUR)
+    with pytest.raises(Stale):
+        await stores.disks.request(deleting, operation)
+
+
+async def test_a_start_after_its_disk_has_gone_is_refused(stores: Stores, user: User) -> None:
+    stopped = await run_and_stop(stores, make_reservation(user), HOME)
+    disk = await stores.disks.get(HOME.disk_id)
+    deleting = RecordDisk(disk, soft_delete(disk, NOON), NOON)
+    operation = DiskOperation(OperationId(str(uuid.uuid4())), DiskOperationKind.DELETE, NOON)
+    await stores.disks.request(deleting, operation)
+    with pytest.raises(Stale):
+        await start(stores, stopped, Size("t4", 1), NOON + 2 * HOUR)
+    assert (await stores.reservations.get(stopped.id)).state.status is Status.STOPPED

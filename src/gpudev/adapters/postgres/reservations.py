@@ -101,6 +101,7 @@ class PostgresReservations:
         async with self._database.transaction() as connection:
             if quota != NO_LIMIT:
                 await _check_quota(connection, record.after, quota)
+            await _ask_for_disk(connection, record.after.spec)
             version = await write_record(connection, record, record.before, None)
             if version is None:
                 raise Stale("reservation_changed", id=record.after.id)
@@ -268,6 +269,14 @@ async def _check_quota(connection: Connection, asked: Reservation, quota: Quota)
     )
     if row is not None and not row["is_repeat"]:
         check_quota(asked_of(asked), quota, _use_from(row))
+
+
+async def _ask_for_disk(connection: Connection, spec: Spec) -> None:
+    """The disk before the reservation, as a submit does: otherwise the two can wait for each other."""
+    if spec.disk_id is None:
+        return
+    if not await connection.fetchval(*_SQL.bind("ask_for_disk", disk_id=spec.disk_id)):
+        raise Stale("disk_changed", name=spec.disk_name)
 
 
 def _use_from(row: Row) -> Use:

@@ -92,6 +92,13 @@ SELECT disk_id, disk_name,
 FROM submitted CROSS JOIN LATERAL
     pgmq.send('gpu_reservations', jsonb_build_object('reservation_id', reservation_id)) AS message_id;
 
+-- The disk of a request that is made again, if it is still there. As with a submit, its new version makes every
+-- decision stale that was made before.
+-- name: ask_for_disk
+UPDATE disks SET version = version + 1
+WHERE disk_id = :disk_id AND state NOT IN ('soft_deleted', 'purging', 'purged')
+RETURNING true;
+
 -- One reservation.
 -- name: get
 SELECT * FROM reservation_rows WHERE reservation_id = :id;

@@ -81,10 +81,19 @@ class HomeClaims:
             return ""
         if self._config.homes is Homes.CLAIMS:
             return home.volume_id
-        volume = make_home_volume(spec, home, self._config)
-        await create_or_adopt(self._client, PERSISTENT_VOLUMES, volume, spec.reservation_id)
-        claim = make_home_claim(spec, home, self._config, service)
-        await create_or_adopt(self._client, self._claims, claim, spec.reservation_id)
+        manifest = make_home_volume(spec, home, self._config)
+        volume = await create_or_adopt(self._client, PERSISTENT_VOLUMES, manifest, spec.reservation_id)
+        # Of an earlier server of the same reservation: it never takes another claim.
+        if is_left_over(volume):
+            await self._client.delete(PERSISTENT_VOLUMES, name_of(volume), uid_of(volume))
+            raise still_going(name_of(volume))
+        manifest = make_home_claim(spec, home, self._config, service)
+        claim = await create_or_adopt(self._client, self._claims, manifest, spec.reservation_id)
+        if not _belongs_to(claim, service):
+            await self._client.delete(self._claims, name_of(claim), uid_of(claim))
+            raise still_going(name_of(claim))
+        if any(map(_is_leaving, (volume, claim))):
+            raise still_going(name_of(claim))
         return claim_name(spec, home)
 
     async def run(self) -> None:
@@ -108,6 +117,16 @@ def is_left_over(volume: Json) -> bool:
     """Its claim is gone, so no pod can have it."""
     is_released = (volume.get("status") or {}).get("phase") == "Released"
     return is_released and volume["spec"].get("persistentVolumeReclaimPolicy") == "Retain"
+
+
+def _is_leaving(item: Json) -> bool:
+    return "deletionTimestamp" in item["metadata"]
+
+
+def _belongs_to(item: Json, service: Json) -> bool:
+    """What belongs to another Service goes with that one."""
+    owners = {owner["uid"] for owner in item["metadata"].get("ownerReferences") or ()}
+    return uid_of(service) in owners
 
 
 async def create_or_adopt(
@@ -222,8 +241,7 @@ class Provisioner:
         keys = _draw_keys(spec)
         manifest = make_secret(spec, self._config.namespace, keys, service)
         secret = await self._create_or_adopt(self._kinds.secrets, manifest, spec)
-        owners = {owner["uid"] for owner in secret["metadata"].get("ownerReferences") or ()}
-        if uid_of(service) not in owners:
+        if not _belongs_to(secret, service):
             await self._client.delete(self._kinds.secrets, name_of(secret), uid_of(secret))
             secret = await self._create_or_adopt(self._kinds.secrets, manifest, spec)
         return tuple(_read_key(secret, host_key_name(rank)) for rank in range(len(spec.nodes)))

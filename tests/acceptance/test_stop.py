@@ -88,3 +88,14 @@ def test_bad_gpus_leave_it_stopped(machine: Machine) -> None:
     for wrong in (("-g", "3"), ("-t", "h999"), ("-g", "-1")):
         assert machine.run("start", "odd", *wrong, check=False).returncode != 0
     assert machine.show("odd")["status"] == "stopped"
+
+
+def test_a_start_that_is_repeated_is_the_same_start(machine: Machine) -> None:
+    """As clients do that were not answered."""
+    machine.reserve("-t", "t4", "--disk", "none", "--name", "twice")
+    machine.run("stop", "twice", "--yes")
+    first = machine.ask("start", "twice", "-g", "2", "--no-wait")
+    again = machine.ask("start", "twice", "-g", "2", "--no-wait")
+    assert (again["job_id"], again["gpu_count"]) == (first["job_id"], 2)
+    refused = machine.run("start", "twice", "-g", "4", check=False)
+    assert "only a stopped one can be started" in refused.stderr

@@ -17,7 +17,7 @@ from gpudev.domain.access import combine_public_keys
 from gpudev.domain.audit import AuditAction, AuditEntry
 from gpudev.domain.capacity import check_labels
 from gpudev.domain.catalogue import Catalogue
-from gpudev.domain.errors import Conflict, NotFound
+from gpudev.domain.errors import Conflict, NotFound, Stale
 from gpudev.domain.expiry import check_duration
 from gpudev.domain.gang import check_gang_environment, check_nodes
 from gpudev.domain.names import (
@@ -138,9 +138,14 @@ class Submission:
         raise Conflict("reservation_id_in_use", code="id_taken")
 
     async def start(self, user: Caller, stopped: Reservation, wanted: WantedSize) -> Reservation:
-        """Request a stopped reservation again; it is counted by the quota of its owner like a new one."""
+        """Request a stopped reservation again; it is counted by the quota of its owner like a new one.
+
+        One that was started so already stays as it is: clients repeat what was not answered.
+        """
         self.submits.take(user.user_id)
         size = self._read_size(stopped, wanted)
+        if _is_started(stopped, size):
+            return stopped
         if size.node_count > 1:
             check_gang_environment(stopped.settings.env_vars)
         await self.disks.check_kept(stopped)
@@ -150,7 +155,13 @@ class Submission:
         entry = user.entry(AuditAction.START, stopped.id, detail=say(told))
         quota = self.preview.sharing.quotas.find(stopped.spec.username, size.gpu_type)
         record = Record(stopped, after, Event(EventKind.RESUMED, told, now))
-        return await self.reservations.request_again(record, (entry,), quota)
+        try:
+            return await self.reservations.request_again(record, (entry,), quota)
+        except Stale:
+            found = await self.reservations.get(stopped.id)
+            if not _is_started(found, size):
+                raise
+            return found
 
     def _read_size(self, stopped: Reservation, wanted: WantedSize) -> Size:
         gpu_type = self.catalogue.get(wanted.gpu_type or stopped.spec.gpu_type)
@@ -229,6 +240,12 @@ class Submission:
         except NotFound:
             return None
         return earlier if earlier.spec.user_id == user.user_id else None
+
+
+def _is_started(reservation: Reservation, size: Size) -> bool:
+    spec = reservation.spec
+    is_again = spec.requested_at is not None and (reservation.is_waiting or reservation.is_placed)
+    return is_again and size == Size(spec.gpu_type, spec.gpu_count, spec.node_count)
 
 
 def _describe(spec: Spec) -> Fact:

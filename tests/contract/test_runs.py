@@ -10,14 +10,15 @@ import pytest
 from gpudev.bootstrap.foundation import Stores
 from gpudev.domain.disk import DiskId, DiskOperation, soft_delete
 from gpudev.domain.errors import Conflict, QuotaExceeded, Stale
+from gpudev.domain.idle import Signal, Usage
 from gpudev.domain.names import NodeName, OperationId
 from gpudev.domain.operations import Size, release, resume, stop
 from gpudev.domain.plans.disk_turn import RecordDisk
 from gpudev.domain.plans.turn import Record
 from gpudev.domain.quota import Quota
-from gpudev.domain.reservation import Event, Reservation, activate, end, place
+from gpudev.domain.reservation import Activity, Event, Reservation, activate, end, place
 from gpudev.domain.server import Member, SshAddress
-from gpudev.ports.reports import ReportKey, UsageReport
+from gpudev.ports.reports import ReportKey, Sample, UsageReport
 from gpudev.ports.reservations import HomeWish, ListQuery
 from gpudev.ports.users import User
 from gpudev.texts.fact import fact
@@ -187,3 +188,19 @@ async def test_a_start_after_its_disk_has_gone_is_refused(stores: Stores, user: 
     with pytest.raises(Stale):
         await start(stores, stopped, Size("t4", 1), NOON + 2 * HOUR)
     assert (await stores.reservations.get(stopped.id)).state.status is Status.STOPPED
+
+
+async def test_what_was_measured_of_an_earlier_server_says_nothing_of_the_next(
+    stores: Stores, user: User
+) -> None:
+    """To measure all servers takes a while, and one of them may have gone meanwhile."""
+    stopped = await run_and_stop(stores, make_reservation(user))
+    late = Sample(stopped.id, Usage(NOON + HOUR, {Signal.GPU_USE: 0.0}), NOON, TOLD)
+    await stores.reports.add_samples([late])
+    assert (await stores.reservations.get(stopped.id)).activity == Activity()
+    begin = NOON + 2 * HOUR
+    started = await start(stores, stopped, Size("t4", 1), begin)
+    row = await write(stores, place(started, (MEMBER.node,), begin), begin, EventKind.PLACED)
+    await write(stores, activate(row, (MEMBER,), begin), begin, EventKind.ACTIVE)
+    await stores.reports.add_samples([late])
+    assert (await stores.reservations.get(stopped.id)).activity == Activity()

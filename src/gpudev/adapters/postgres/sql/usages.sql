@@ -1,4 +1,4 @@
--- Note what was measured of the use of servers.
+-- Note what was measured of the use of servers. A reservation knows only of the server that it has now.
 -- name: add
 WITH sampled AS (
     SELECT * FROM unnest(:ids::uuid[], :times::timestamptz[], :gpu_use::real[], :gpu_memory::real[], :ssh::real[],
@@ -7,12 +7,13 @@ WITH sampled AS (
         AS s (reservation_id, at, gpu_use, gpu_memory, ssh, jupyter, cpu, is_simulated, idle_since, signals)
 ), noted AS (
     UPDATE reservation_records r SET usage_at = s.at, idle_since = s.idle_since, idle_words = s.signals
-    FROM sampled s WHERE r.reservation_id = s.reservation_id
-    RETURNING r.reservation_id
+    FROM sampled s
+    WHERE r.reservation_id = s.reservation_id AND r.status = 'active' AND r.launched_at <= s.at
 )
 INSERT INTO reservation_usage (reservation_id, at, gpu_use, gpu_memory, ssh, jupyter, cpu, is_idle, is_simulated)
-SELECT reservation_id, at, gpu_use, gpu_memory, ssh, jupyter, cpu, idle_since IS NOT NULL, is_simulated
-FROM sampled JOIN noted USING (reservation_id)
+SELECT s.reservation_id, s.at, s.gpu_use, s.gpu_memory, s.ssh, s.jupyter, s.cpu, s.idle_since IS NOT NULL,
+       s.is_simulated
+FROM sampled s JOIN reservation_records r USING (reservation_id)
 ON CONFLICT (reservation_id, at) DO NOTHING;
 
 -- The use of a server over time, as so many averages at most.

@@ -154,3 +154,24 @@ def queueing(reservation: Reservation) -> Record:
 def placing(reservation: Reservation) -> Record:
     after = place(reservation, (NodeName("t4-0"),), NOON)
     return Record(reservation, after, Event(EventKind.PLACED, fact("words", words="Placed."), NOON))
+
+
+async def test_a_reservation_is_read_only_if_its_mark_is_not_the_known_one(
+    stores: Stores, user: User, key: ShownKey
+) -> None:
+    asked = await submit(stores, make_reservation(user))
+    caller, mark, found = await stores.reservations.find_for_key(key, asked.id, None)
+    assert (caller, found) == (user, asked)
+    assert await stores.reservations.find_for_key(key, asked.id, mark) == (user, mark, None)
+    await stores.operations.request(OPERATION, asked, OperationKind.CANCEL, NOON)
+    _, another, changed = await stores.reservations.find_for_key(key, asked.id, mark)
+    assert another != mark
+    assert changed is not None
+
+
+async def test_somebody_elses_has_no_mark(stores: Stores, user: User, key: ShownKey) -> None:
+    stranger = await stores.users.upsert("eve")
+    theirs = await submit(stores, make_reservation(stranger))
+    assert await stores.reservations.find_for_key(key, theirs.id, None) == (user, None, None)
+    unknown = replace(key, key_hash=b"another")
+    assert await stores.reservations.find_for_key(unknown, theirs.id, None) == (None, None, None)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from datetime import datetime, tzinfo
+from uuid import UUID
 
 from fastapi import Request
 from orjson import Fragment
@@ -17,8 +18,12 @@ from orjson import Fragment
 from gpudev.api import views
 from gpudev.api.encoding import encode
 from gpudev.app.application import Application
+from gpudev.app.identity import Visitor
 from gpudev.app.reservations import Mark, Marked
+from gpudev.domain.errors import NotFound
+from gpudev.domain.names import ReservationId
 
+_ID_BYTES = 16
 MAX_DOCUMENTS = 10_000
 """Some 10 MB. What was not asked for the longest is forgotten first."""
 
@@ -28,6 +33,21 @@ class JobJsonCache:
         self._app = app
         self._max_documents = max_documents
         self._kept: OrderedDict[tuple[Mark, tzinfo], Fragment] = OrderedDict()
+        self._marks: dict[tuple[ReservationId, tzinfo], Mark] = {}
+        """The newest mark under which each reservation is kept."""
+
+    async def find(self, visitor: Visitor, reservation_id: ReservationId, zone: tzinfo) -> Fragment:
+        """The one with this very id; who asks is found out in the same statement."""
+        known = self._marks.get((reservation_id, zone))
+        marked = await self._app.reservations.find_news(visitor, reservation_id, known)
+        document = self._find(known, zone) if marked is None and known is not None else None
+        if document is not None:
+            return document
+        if marked is None:  # It was forgotten meanwhile.
+            marked = await self._app.reservations.find_news(visitor, reservation_id, None)
+        if marked is None:
+            raise NotFound("reservation_not_found", text=reservation_id)
+        return self._make(marked, self._app.now(), zone)
 
     async def of(self, marks: Sequence[Mark], zone: tzinfo) -> list[Fragment]:
         """In the same order. What was changed in between is shown as it is now; what is gone is left out."""
@@ -50,11 +70,18 @@ class JobJsonCache:
     def _make(self, marked: Marked, now: datetime, zone: tzinfo) -> Fragment:
         document = Fragment(encode(views.job_detail(marked.reservation, self._app.cluster, now, zone)))
         # How long it still waits is part of its document, and changes by itself.
-        if not marked.reservation.is_waiting:
+        if marked.mark and not marked.reservation.is_waiting:
             self._kept[marked.mark, zone] = document
+            self._marks[marked.reservation.id, zone] = marked.mark
             if len(self._kept) > self._max_documents:
-                self._kept.popitem(last=False)
+                self._forget_oldest()
         return document
+
+    def _forget_oldest(self) -> None:
+        (mark, zone), _ = self._kept.popitem(last=False)
+        reservation_id = ReservationId(str(UUID(bytes=mark[:_ID_BYTES])))
+        if self._marks.get((reservation_id, zone)) == mark:
+            del self._marks[reservation_id, zone]
 
 
 def job_json_cache_of(request: Request) -> JobJsonCache:

@@ -23,6 +23,7 @@ from gpudev.app.application import Application
 from gpudev.app.identity import Caller as CallerOf
 from gpudev.app.reservations import ListQuery, LogQuery
 from gpudev.domain.errors import GpuDevError, Invalid, NotFound
+from gpudev.domain.names import ReservationId
 from gpudev.domain.queue import place_of
 from gpudev.domain.reservation import Reservation
 from gpudev.texts.fact import fact
@@ -45,6 +46,7 @@ JobId = Annotated[
     Path(description="The full id, the name of a reservation, or 4 or more first characters of the id."),
 ]
 _STOPPED, _QUEUED = (f'"status":"{status}"'.encode() for status in (Status.STOPPED, Status.QUEUED))
+_WHOLE_ID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _EVENT_NUMBER = re.compile("[0-9]{1,9}")
 _EVENT_HEADERS = {"Content-Type": "text/event-stream; charset=utf-8", "Cache-Control": "no-store"}
 
@@ -83,6 +85,9 @@ async def list_jobs(
 async def get_job(request: Request, visitor: Visitor, job_id: JobId) -> Response:
     """A reservation by its id, a prefix of it, or its name."""
     app = application_of(request)
+    if _WHOLE_ID.fullmatch(job_id):
+        cache = job_json_cache_of(request)
+        return _for_client(await cache.find(visitor, ReservationId(job_id), zone_of(request)), request)
     reservation = await app.reservations.find_for_visitor(visitor, job_id)
     return _for_client(views.job_detail(reservation, app.cluster, app.now(), zone_of(request)), request)
 

@@ -150,7 +150,16 @@ class Reservations(Protocol):
     async def list_matching_for_key(
         self, key: ShownKey, text: str
     ) -> tuple[User | None, tuple[Reservation, ...]]:
-        """Those of the key's owner, to be shown: without what only their servers and the rules need."""
+        """Those of the key's owner that `text` may mean."""
+        ...
+
+    async def find_for_key(
+        self, key: ShownKey, reservation_id: ReservationId, known: Mark | None
+    ) -> tuple[User | None, Mark | None, Reservation | None]:
+        """The key's owner, the mark of their reservation, and that itself unless the mark is the known one.
+
+        Without a mark the owner has no such reservation.
+        """
         ...
 
     async def list_page(self, query: ListQuery) -> Page:

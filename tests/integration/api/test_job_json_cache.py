@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from datetime import UTC, timedelta
 from types import SimpleNamespace
 from typing import cast
+from zoneinfo import ZoneInfo
 
 import orjson
 import pytest
@@ -14,12 +15,13 @@ from gpudev.api.encoding import encode
 from gpudev.api.job_json_cache import JobJsonCache
 from gpudev.api.views import job_detail
 from gpudev.app.application import Application, ClusterInfo
+from gpudev.app.identity import Visitor
 from gpudev.bootstrap.foundation import Stores, SystemClock
 from gpudev.domain.catalogue import DEFAULT_CATALOGUE
-from gpudev.domain.names import NodeName
+from gpudev.domain.names import NodeName, ReservationId
 from gpudev.domain.plans.turn import Record
 from gpudev.domain.reservation import Event, Reservation, place
-from gpudev.ports.reservations import ListQuery, Mark
+from gpudev.ports.reservations import ListQuery, Mark, Marked
 from gpudev.ports.users import NewKey, ShownKey, User
 from gpudev.texts.fact import fact
 from gpudev.texts.vocabulary import EventKind
@@ -77,6 +79,32 @@ async def test_a_waiting_reservation_is_told_anew_each_time(
     documents, marks = JobJsonCache(app), await read_marks(stores)
     [first], [second] = await documents.of(marks, UTC), await documents.of(marks, UTC)
     assert first is not second
+
+
+async def test_one_is_found_by_its_id_and_made_once(stores: Stores, user: User, app: Application) -> None:
+    placed = await place_one(stores, user)
+
+    async def find_news(
+        visitor: ShownKey, reservation_id: ReservationId, known: Mark | None
+    ) -> Marked | None:
+        _, mark, found = await stores.reservations.find_for_key(visitor, reservation_id, known)
+        return Marked(mark, found) if mark and found else None
+
+    reading = SimpleNamespace(
+        reservations=SimpleNamespace(find_news=find_news), cluster=app.cluster, now=app.now
+    )
+    documents = JobJsonCache(cast("Application", reading), max_documents=1)
+    key = cast("Visitor", ShownKey(b"ada", NOON))
+    first = await documents.find(key, placed.id, UTC)
+    assert await documents.find(key, placed.id, UTC) is first
+    assert await documents.find(key, placed.id, ZoneInfo("Europe/Berlin")) is not first
+    assert text_of([await documents.find(key, placed.id, UTC)]) == text_of([first]), (
+        "forgotten, and read anew"
+    )
+    await stores.database.execute(
+        "UPDATE reservation_records SET detail = $1", fact("words", words="Nearly there.")
+    )
+    assert b"Nearly there." in text_of([await documents.find(key, placed.id, UTC)])
 
 
 async def test_what_was_asked_for_last_is_kept(stores: Stores, user: User, app: Application) -> None:

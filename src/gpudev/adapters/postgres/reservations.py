@@ -148,15 +148,20 @@ class PostgresReservations:
         self, key: ShownKey, text: str
     ) -> tuple[User | None, tuple[Reservation, ...]]:
         first, last = _id_range(text)
-        # A whole id, which is what clients ask for again and again, can mean nothing else.
-        is_whole_id = first is not None and first == last
         shown = {"key_hash": key.key_hash, "now": key.at}
         rows = await self._database.fetch(
-            *_SQL.bind("find_for_key", id=first, **shown)
-            if is_whole_id
-            else _SQL.bind("list_matching_for_key", text=text, first=first, last=last, **shown)
+            *_SQL.bind("list_matching_for_key", text=text, first=first, last=last, **shown)
         )
         return caller_from(rows), reservations_on(rows)
+
+    async def find_for_key(
+        self, key: ShownKey, reservation_id: ReservationId, known: Mark | None
+    ) -> tuple[User | None, Mark | None, Reservation | None]:
+        rows = await self._database.fetch(
+            *_SQL.bind("find_for_key", id=reservation_id, known=known, key_hash=key.key_hash, now=key.at)
+        )
+        found = reservations_on(rows)
+        return caller_from(rows), rows[0]["mark"] if rows else None, found[0] if found else None
 
     async def list_page(self, query: ListQuery) -> Page:
         owner = {} if query.user_id is None else {"user_id": query.user_id}

@@ -13,7 +13,7 @@ from gpudev.app.reservations.lookup import Lookup
 from gpudev.app.reservations.operations import Extension, ExtensionRequest, OperationRequests
 from gpudev.app.reservations.preview import Preview
 from gpudev.app.reservations.submission import ReserveRequest, Submission, Submitter, WantedSize
-from gpudev.domain.names import OperationId
+from gpudev.domain.names import OperationId, ReservationId
 from gpudev.domain.preview import Foreseen
 from gpudev.domain.queue import Accuracy
 from gpudev.domain.reservation import Reservation
@@ -87,6 +87,12 @@ class ReservationUseCases:
     def find_for_visitor(self, visitor: Visitor, text: str) -> Awaitable[Reservation]:
         """The same; who is asking is found out in the same statement."""
         return self.lookup.find_for_visitor(visitor, text)
+
+    def find_news(
+        self, visitor: Visitor, reservation_id: ReservationId, known: Mark | None
+    ) -> Awaitable[Marked | None]:
+        """The reservation with this id; None if it is as it was under the known mark."""
+        return self.lookup.find_news(visitor, reservation_id, known)
 
     def is_listed_by_marks(self, query: ListQuery, username: str | None) -> bool:
         """Whether `list_marks` answers the query; else `list_page` does."""

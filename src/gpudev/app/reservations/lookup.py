@@ -10,10 +10,10 @@ from gpudev.app.reservations.submission import Submitter
 from gpudev.domain.audit import AuditAction
 from gpudev.domain.disk import DEFAULT_DISK
 from gpudev.domain.errors import Conflict, NotAllowed, NotFound
-from gpudev.domain.names import MIN_PREFIX_LENGTH, UserId
+from gpudev.domain.names import MIN_PREFIX_LENGTH, ReservationId, UserId
 from gpudev.domain.reservation import Reservation
 from gpudev.ports.audit import AuditLog
-from gpudev.ports.reservations import History, ListQuery, MarkedPage, Page, Reservations
+from gpudev.ports.reservations import History, ListQuery, Mark, Marked, MarkedPage, Page, Reservations
 from gpudev.ports.users import Users
 from gpudev.texts.vocabulary import TERMINAL
 
@@ -43,10 +43,25 @@ class Lookup:
         return await self._choose(caller, meant, own)
 
     async def find_for_visitor(self, visitor: Visitor, text: str) -> Reservation:
-        """Who is asking is found out in the same statement: this is what clients ask again and again."""
+        """Who is asking is found out in the same statement."""
         meant = text.lower()
         user, own = await self.reservations.list_matching_for_key(visitor.key, _searchable(meant))
         return await self._choose(self.authentication.check(visitor, user), meant, own)
+
+    async def find_news(
+        self, visitor: Visitor, reservation_id: ReservationId, known: Mark | None
+    ) -> Marked | None:
+        """The reservation with this very id, which can mean nothing else; None if its mark is the known one.
+
+        This is what clients ask again and again. One that is not the visitor's own has an empty mark.
+        """
+        user, mark, own = await self.reservations.find_for_key(visitor.key, reservation_id, known)
+        caller = self.authentication.check(visitor, user)
+        if mark is not None and own is None:
+            return None
+        if mark is not None and own is not None:
+            return Marked(mark, own)
+        return Marked(Mark(b""), await self._choose(caller, reservation_id, ()))
 
     async def meet_submitter(self, visitor: Visitor) -> Submitter:
         """Who submits; what the choice of the home has to know is found out in the same statement."""

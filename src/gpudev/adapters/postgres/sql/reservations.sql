@@ -115,14 +115,16 @@ JOIN LATERAL (SELECT * FROM reservation_rows WHERE reservation_id = meant.reserv
 ORDER BY r.created_at DESC
 LIMIT 50;
 
--- For whoever has the key: one row with nothing in it if there is none, and no row for no such key. OFFSET 0
--- keeps the planner from looking for the id among all that the user ever had.
+-- For whoever has the key: one row with no mark if there is none, and no row for no such key. The reservation itself
+-- only if its mark is not the known one. OFFSET 0 keeps the planner from looking for the id among all of the user.
 -- name: find_for_key
 SELECT caller.user_id AS caller_id, caller.username AS caller_name, caller.is_active AS caller_is_active,
        caller.identity AS caller_identity,
-       found.*, caller.username
+       own.mark, found.*, caller.username
 FROM callers caller
-LEFT JOIN (SELECT * FROM reservation_parts WHERE reservation_id = :id OFFSET 0) found ON found.user_id = caller.user_id
+LEFT JOIN (SELECT * FROM reservation_marks WHERE reservation_id = :id OFFSET 0) own ON own.user_id = caller.user_id
+LEFT JOIN LATERAL (SELECT * FROM reservation_parts
+                   WHERE reservation_id = own.reservation_id AND own.mark IS DISTINCT FROM :known::bytea) found ON true
 WHERE caller.key_hash = :key_hash AND caller.expires_at > :now;
 
 -- The same for a name or a part of an id, with all that match.

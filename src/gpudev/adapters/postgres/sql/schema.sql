@@ -248,6 +248,9 @@ CREATE UNIQUE INDEX reservations_live_name ON reservation_records (user_id, name
 -- However many requests name a disk at once, one gets it. One that was started again waits for its disk.
 CREATE UNIQUE INDEX reservations_live_disk ON reservation_records (disk_id)
     WHERE status IN ('preparing', 'active') OR (status IN ('pending', 'queued') AND used = interval '0');
+-- To find who has a disk or wants it.
+CREATE INDEX reservations_disk ON reservation_records (disk_id)
+    WHERE status IN ('pending', 'queued', 'preparing', 'active');
 -- One address, one reservation; it is removed before the record is clean.
 CREATE UNIQUE INDEX reservations_port_slot ON reservation_records (port_slot)
     WHERE port_slot IS NOT NULL AND cleaned_at IS NULL;

@@ -30,6 +30,9 @@ CREATE UNIQUE INDEX reservations_live_name ON reservation_records (user_id, name
 DROP INDEX reservations_live_disk;
 CREATE UNIQUE INDEX reservations_live_disk ON reservation_records (disk_id)
     WHERE status IN ('preparing', 'active') OR (status IN ('pending', 'queued') AND used = interval '0');
+-- To find who has a disk or wants it.
+CREATE INDEX reservations_disk ON reservation_records (disk_id)
+    WHERE status IN ('pending', 'queued', 'preparing', 'active');
 
 DROP VIEW disk_rows;
 CREATE VIEW disk_rows AS

@@ -157,7 +157,9 @@ def stop(reservation: Reservation, reason: Reason, now: datetime) -> Reservation
     if reservation.state.status is not Status.ACTIVE or launched_at is None or expires_at is None:
         status = reservation.state.status
         raise Conflict("not_active_to_stop", reservation=reservation.id, status=status, code="not_active")
-    left = expires_at - now
+    # A clock that was set back neither gives time nor takes it.
+    stopped_at = max(now, launched_at)
+    left = expires_at - stopped_at
     if left < _MINUTE:
         raise Conflict("no_time_left_to_stop", reservation=reservation.id, code="time_is_up")
     state = replace(
@@ -166,7 +168,7 @@ def stop(reservation: Reservation, reason: Reason, now: datetime) -> Reservation
         reason=reason,
         detail=fact("reservation_stopped", left=left),
         stopped_at=now,
-        used=reservation.state.used + (now - launched_at),
+        used=reservation.state.used + (stopped_at - launched_at),
         placed_at=None,
         launched_at=None,
         expires_at=None,

@@ -84,6 +84,11 @@ def test_there_must_be_time_left_to_keep() -> None:
     assert refused.value.code == "time_is_up"
 
 
+def test_a_clock_that_was_set_back_neither_gives_time_nor_takes_it() -> None:
+    early = stop(ACTIVE, Reason.STOPPED_BY_USER, NOW - 2 * HOUR)
+    assert (early.state.used, early.spec.duration) == (timedelta(), 4 * HOUR)
+
+
 def test_a_command_that_runs_is_not_stopped() -> None:
     plan = plan_stop(ACTIVE, job=Job(exit_code=None))
     assert outcomes(plan) == [OperationStatus.FAILED]

@@ -82,6 +82,16 @@ async def test_a_stop_and_a_start_are_read_as_they_were_written(stores: Stores, 
     assert await stores.admissions.list_waiting_types() == ("a100",)
 
 
+async def test_a_stop_is_kept_although_the_clock_was_set_back(stores: Stores, user: User) -> None:
+    row = await submit(stores, make_reservation(user))
+    row = await write(stores, place(row, (MEMBER.node,), NOON), NOON, EventKind.PLACED)
+    row = await write(stores, activate(row, (MEMBER,), NOON), NOON, EventKind.ACTIVE)
+    early = NOON - 2 * HOUR
+    await write(stores, stop(row, Reason.STOPPED_BY_USER, early), early, EventKind.STOPPED)
+    stored = await stores.reservations.get(row.id)
+    assert (stored.state.status, stored.state.stopped_at) == (Status.STOPPED, NOON)
+
+
 async def test_every_run_is_counted_by_what_it_took(stores: Stores, user: User) -> None:
     stopped = await run_and_stop(stores, make_reservation(user, gpu_count=2))
     begin = NOON + 5 * HOUR

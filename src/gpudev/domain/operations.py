@@ -167,7 +167,7 @@ def stop(reservation: Reservation, reason: Reason, now: datetime) -> Reservation
         status=check_move(reservation.state.status, Status.STOPPED),
         reason=reason,
         detail=fact("reservation_stopped", left=left),
-        stopped_at=now,
+        stopped_at=stopped_at,
         used=reservation.state.used + (stopped_at - launched_at),
         placed_at=None,
         launched_at=None,

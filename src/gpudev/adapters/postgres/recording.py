@@ -93,8 +93,8 @@ def _write_state(record: Record, lease_token: str | None) -> Statement:
 
 def _list_others(record: Record, stored: Reservation) -> Iterator[Statement]:
     after = record.after
-    if after.state.used != stored.state.used:
-        yield _end_run(record, stored)
+    if after.state.stopped_at is not None and after.state.stopped_at != stored.state.stopped_at:
+        yield _end_run(after, stored)
     if after.spec != stored.spec:
         yield _write_spec(after)
     if after.location.members != stored.location.members:
@@ -126,7 +126,7 @@ def _list_consequences(record: Record, stored: Reservation) -> Iterator[Statemen
         yield _ADMISSIONS.bind("wake", gpu_type=after.spec.gpu_type)
 
 
-def _end_run(record: Record, stored: Reservation) -> Statement:
+def _end_run(after: Reservation, stored: Reservation) -> Statement:
     return _SQL.bind(
         "end_run",
         id=stored.id,
@@ -136,8 +136,8 @@ def _end_run(record: Record, stored: Reservation) -> Statement:
         requested_at=stored.waits_since,
         launched_at=stored.state.launched_at,
         expires_at=stored.state.expires_at,
-        ended_at=record.event.at,
-        used=record.after.state.used,
+        ended_at=after.state.stopped_at,
+        used=after.state.used,
     )
 
 

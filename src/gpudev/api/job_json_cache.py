@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from datetime import datetime, tzinfo
+from typing import NamedTuple
 from uuid import UUID
 
 from fastapi import Request
@@ -28,39 +29,45 @@ MAX_DOCUMENTS = 10_000
 """Some 10 MB. What was not asked for the longest is forgotten first."""
 
 
+class _Kept(NamedTuple):
+    document: Fragment
+    until: datetime | None
+    """When it changes by itself; None: never."""
+
+
 class JobJsonCache:
     def __init__(self, app: Application, max_documents: int = MAX_DOCUMENTS) -> None:
         self._app = app
         self._max_documents = max_documents
-        self._kept: OrderedDict[tuple[Mark, tzinfo], Fragment] = OrderedDict()
+        self._kept: OrderedDict[tuple[Mark, tzinfo], _Kept] = OrderedDict()
         self._marks: dict[tuple[ReservationId, tzinfo], Mark] = {}
         """The newest mark under which each reservation is kept."""
 
     async def find(self, visitor: Visitor, reservation_id: ReservationId, zone: tzinfo) -> Fragment:
         """The one with this very id; who asks is found out in the same statement."""
         known = self._marks.get((reservation_id, zone))
-        marked = await self._app.reservations.find_news(visitor, reservation_id, known)
-        document = self._find(known, zone) if marked is None and known is not None else None
-        if document is not None:
-            return document
-        if marked is None:  # It was forgotten meanwhile.
-            marked = await self._app.reservations.find_news(visitor, reservation_id, None)
-        if marked is None:
+        document = self._find(known, zone, self._app.now()) if known else None
+        news = await self._app.reservations.find_news(visitor, reservation_id, known if document else None)
+        if news is not None:
+            return self._make(news, self._app.now(), zone)
+        if document is None:
             raise NotFound("reservation_not_found", text=reservation_id)
-        return self._make(marked, self._app.now(), zone)
+        return document
 
     async def of(self, marks: Sequence[Mark], zone: tzinfo) -> list[Fragment]:
         """In the same order. What was changed in between is shown as it is now; what is gone is left out."""
-        documents = {mark: self._find(mark, zone) for mark in marks}
+        now = self._app.now()
+        documents = {mark: self._find(mark, zone, now) for mark in marks}
         if unknown := [mark for mark, document in documents.items() if document is None]:
             documents |= await self._read(unknown, zone)
         return [document for document in documents.values() if document is not None]
 
-    def _find(self, mark: Mark, zone: tzinfo) -> Fragment | None:
-        document = self._kept.get((mark, zone))
-        if document is not None:
-            self._kept.move_to_end((mark, zone))
-        return document
+    def _find(self, mark: Mark, zone: tzinfo, now: datetime) -> Fragment | None:
+        kept = self._kept.get((mark, zone))
+        if kept is None or (kept.until is not None and now >= kept.until):
+            return None
+        self._kept.move_to_end((mark, zone))
+        return kept.document
 
     async def _read(self, unknown: Sequence[Mark], zone: tzinfo) -> dict[Mark, Fragment]:
         found = await self._app.reservations.find_marked(unknown)
@@ -69,9 +76,8 @@ class JobJsonCache:
 
     def _make(self, marked: Marked, now: datetime, zone: tzinfo) -> Fragment:
         document = Fragment(encode(views.job_detail(marked.reservation, self._app.cluster, now, zone)))
-        # How long it still waits is part of its document, and changes by itself.
-        if marked.mark and not marked.reservation.is_waiting:
-            self._kept[marked.mark, zone] = document
+        if marked.mark:
+            self._kept[marked.mark, zone] = _Kept(document, views.changes_at(marked.reservation, now))
             self._marks[marked.reservation.id, zone] = marked.mark
             if len(self._kept) > self._max_documents:
                 self._forget_oldest()

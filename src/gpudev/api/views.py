@@ -232,6 +232,13 @@ def _known_hosts(address: SshAddress, host_keys: tuple[str, ...]) -> list[str]:
     return [f"[{address.host}]:{address.port} {key}" for key in host_keys]
 
 
+def changes_at(reservation: Reservation, now: datetime) -> datetime | None:
+    """When a `JobDetail` becomes another by itself: how long a request still waits is told in minutes."""
+    start = reservation.forecast.estimated_start_at if reservation.is_waiting else None
+    minutes = _minutes_until(start, now)
+    return start - (minutes - 1) * _MINUTE if start is not None and minutes else None
+
+
 def _minutes_until(moment: datetime | None, now: datetime) -> int | None:
     if moment is None:
         return None

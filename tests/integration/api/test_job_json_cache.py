@@ -71,14 +71,29 @@ async def test_a_document_is_made_once_and_again_after_a_change(
     assert b"Nearly there." in text_of([third])
 
 
-async def test_a_waiting_reservation_is_told_anew_each_time(
+async def test_a_waiting_reservation_is_told_anew_when_its_wait_is_shorter_by_a_minute(
     stores: Stores, user: User, app: Application
 ) -> None:
     """How long it still waits changes by itself."""
     await submit(stores, make_reservation(user))
-    documents, marks = JobJsonCache(app), await read_marks(stores)
+    start = NOON + timedelta(minutes=10)
+    await stores.database.execute(
+        "UPDATE reservation_records SET status = 'queued', estimated_start_at = $1", start
+    )
+    now = NOON
+    moving = SimpleNamespace(reservations=app.reservations, cluster=app.cluster, now=lambda: now)
+    documents, marks = JobJsonCache(cast("Application", moving)), await read_marks(stores)
     [first], [second] = await documents.of(marks, UTC), await documents.of(marks, UTC)
-    assert first is not second
+    assert first is second
+    assert orjson.loads(text_of([first]))[0]["estimated_wait_minutes"] == 10
+    now = NOON + timedelta(seconds=59)
+    assert await documents.of(marks, UTC) == [first]
+    now = NOON + timedelta(seconds=60)
+    assert orjson.loads(text_of(await documents.of(marks, UTC)))[0]["estimated_wait_minutes"] == 9
+    now = start + timedelta(hours=1)
+    [late] = await documents.of(marks, UTC)
+    assert orjson.loads(text_of([late]))[0]["estimated_wait_minutes"] == 0
+    assert await documents.of(marks, UTC) == [late]
 
 
 async def test_one_is_found_by_its_id_and_made_once(stores: Stores, user: User, app: Application) -> None:

@@ -20,7 +20,7 @@ from tests.support.machine import wait_for
 # An upgrade from the first chart is tried each time, in test_installed.py.
 pytestmark = pytest.mark.soak
 
-IMAGE = ControlPlaneImage("0.2.0", CHART.parents[2] / "src")
+IMAGE = ControlPlaneImage("0.2.0", CHART.parents[2])
 BY_TCP = ("--host=postgres-primary", "--username=gpudev_app", "--dbname=gpudev")
 
 

@@ -20,6 +20,7 @@ from tests.support.kubernetes.control_plane_image import ControlPlaneImage
 from tests.support.machine import Machine, wait_for
 
 CHECKOUT = CHART.parents[2]
+DEPENDENCIES = ("pyproject.toml", "constraints.txt")
 PRESENT = "gpu-dev.test/control-plane:0.2.0"
 PARTS = ("api-service", "job-processor", "ssh-proxy", "postgres")
 
@@ -49,7 +50,7 @@ def first_chart(folder: Path) -> Path:
     if not history:
         pytest.skip("The history of this checkout is not here.")
     archive = folder / "first.tar"
-    git("archive", "--output", str(archive), history[0], "deploy", "src")
+    git("archive", "--output", str(archive), history[0], "deploy", "src", *DEPENDENCIES)
     with tarfile.open(archive) as tar:
         tar.extractall(folder / "first", filter="data")
     return folder / "first"
@@ -65,8 +66,8 @@ def git(*arguments: str) -> str:
 @pytest.fixture(scope="module")
 def upgraded(cluster: Cluster, folder: Path, first_chart: Path) -> Iterator[Running]:
     """Installed at the first version, in use, and then brought to the present one."""
-    before = ControlPlaneImage("0.1.0", first_chart / "src")
-    now = ControlPlaneImage("0.2.0", CHECKOUT / "src")
+    before = ControlPlaneImage("0.1.0", first_chart)
+    now = ControlPlaneImage("0.2.0", CHECKOUT)
     with prepared_installation(cluster, folder, before, now) as installation:
         # As Helm 3 waited, which was there then: the replica of that chart fails until its primary answers,
         # and a newer Helm gives an installation up when a container has failed a few times.

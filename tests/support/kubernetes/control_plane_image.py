@@ -22,7 +22,6 @@ from tests.support.kubernetes.progress import step
 
 REPOSITORY = "gpu-dev.test/control-plane"
 POSTGRES = "gpu-dev.test/postgres:18"
-_CHECKOUT = Path(__file__).parents[3]
 _PACKAGES = ("ca-certificates", "python3")
 _RECIPE = ("compiled", *_PACKAGES)
 _DEPENDENCIES = "opt/gpu-dev/dependencies"
@@ -44,8 +43,8 @@ _POSTGRES_CONFIG = ImageConfig(stop_signal="SIGINT")
 @dataclass(frozen=True, slots=True)
 class ControlPlaneImage:
     tag: str
-    source: Path
-    """The folder `src` of some commit."""
+    checkout: Path
+    """Of some commit: its source, and what it depends on."""
 
     @property
     def name(self) -> str:
@@ -55,25 +54,25 @@ class ControlPlaneImage:
         """The archive, made in this folder."""
         root, layer = folder / f"{self.tag}.root", folder / f"{self.tag}.layer"
         ignore = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(self.source / "gpudev", root / _SOURCE / "gpudev", ignore=ignore)
+        shutil.copytree(self.checkout / "src" / "gpudev", root / _SOURCE / "gpudev", ignore=ignore)
         _compile(root / _SOURCE)
         pack(root, layer)
         archive = folder / f"{self.tag}.tar"
         images = {self.name: _CONFIG, POSTGRES: _POSTGRES_CONFIG}
-        write_archive(archive, images, _make_dependencies(), layer)
+        write_archive(archive, images, _make_dependencies(self.checkout), layer)
         return archive
 
 
-def _make_dependencies() -> Path:
+def _make_dependencies(checkout: Path) -> Path:
     """The lower layer; it is made once for each set of pins."""
-    pins = (_CHECKOUT / "constraints.txt").read_bytes() + repr(_describe()).encode()
+    pins = (checkout / "constraints.txt").read_bytes() + repr(_describe(checkout)).encode()
     layer = cache_folder() / "images" / f"python-{sha256(pins).hexdigest()[:12]}.layer"
     if not layer.exists():
         with step("Making the dependencies of the control plane"), unfinished(layer) as made:
             root = made.with_suffix(".root")
             root.mkdir(mode=0o755)
             install_debian(root, _PACKAGES)
-            _install_dependencies(root / _DEPENDENCIES)
+            _install_dependencies(root / _DEPENDENCIES, checkout)
             with (root / "etc/passwd").open("a", encoding="ascii") as users:
                 users.write(_USERS)
             _install_postgres(root)
@@ -81,8 +80,8 @@ def _make_dependencies() -> Path:
     return layer
 
 
-def _describe() -> tuple[object, ...]:
-    return _RECIPE, get_tls_postgres().name, _list_dependencies()
+def _describe(checkout: Path) -> tuple[object, ...]:
+    return _RECIPE, get_tls_postgres().name, _list_dependencies(checkout)
 
 
 def _install_postgres(root: Path) -> None:
@@ -91,10 +90,10 @@ def _install_postgres(root: Path) -> None:
         (root / "usr/local/bin" / program.name).symlink_to(f"/{programs_in(_POSTGRES)}/{program.name}")
 
 
-def _install_dependencies(folder: Path) -> None:
+def _install_dependencies(folder: Path, checkout: Path) -> None:
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    pins = ["--constraint", str(_CHECKOUT / "constraints.txt"), "--target", str(folder), "--no-compile"]
-    subprocess.run([*pip, *pins, *_list_dependencies()], check=True)
+    pins = ["--constraint", str(checkout / "constraints.txt"), "--target", str(folder), "--no-compile"]
+    subprocess.run([*pip, *pins, *_list_dependencies(checkout)], check=True)
     _compile(folder)
 
 
@@ -105,10 +104,9 @@ def _compile(folder: Path) -> None:
     subprocess.run([*compiler, str(folder)], check=False, stdout=subprocess.DEVNULL)
 
 
-def _list_dependencies() -> list[str]:
-    project = tomllib.loads((_CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+def _list_dependencies(checkout: Path) -> list[str]:
+    project = tomllib.loads((checkout / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    # Earlier versions import what only one machine needs.
-    listed = [*project["dependencies"], *extras["server"], *extras["local"]]
+    listed = [*project["dependencies"], *extras["server"], *extras["aws"]]
     # An extra that names another of ours by the project's name: pip would fetch somebody else's project.
     return [wanted for wanted in listed if not wanted.startswith(f"{project['name']}[")]

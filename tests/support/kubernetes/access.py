@@ -64,9 +64,10 @@ class Access:
     def wait_for_account(self, namespace: str) -> None:
         """Until the namespace has its service account, without which it takes no pods.
 
-        The controller manager makes it: at once, or seconds after an API server that was away is back.
+        The controller manager makes it: at once, or after an API server that was away is back and it has
+        looked at everything anew, which took more than a minute on a machine with much else to do.
         """
-        self.wait("serviceaccount/default", "create", namespace)
+        self.wait("serviceaccount/default", "create", namespace, seconds=180)
 
     @contextmanager
     def namespace(self) -> Iterator[str]:

@@ -60,6 +60,9 @@ def test_a_stopped_one_is_explained_and_cannot_be_connected_to(machine: Machine)
     assert refused.returncode == 1
     assert "gpu-dev start" in refused.stderr
     assert machine.run("stop", "still", "--yes").returncode == 0
+    for command in (("start", ""), ("extend", "", "1")):
+        unnamed = machine.run(*command, check=False)
+        assert (unnamed.returncode, "No reservation is named" in unnamed.stderr) == (2, True)
     machine.run("cancel", "still", "--yes")
     assert "cancelled" in machine.run("why", "still").stdout
 

@@ -14,7 +14,7 @@ from urllib.parse import quote, urlencode
 
 from gpudev.client import codec, sse
 from gpudev.client.config import Surroundings, Target, find_target, read_surroundings
-from gpudev.client.errors import ClientError, Conflict, NotActive, TimedOut, error_of
+from gpudev.client.errors import ClientError, Conflict, NotActive, TimedOut, Usage, error_of
 from gpudev.client.files import Credentials
 from gpudev.client.http import ANSWER_SECONDS, Http, Request, Response
 from gpudev.client.interruption import pause
@@ -388,6 +388,8 @@ def connect(surroundings: Surroundings | None = None, *, answer_seconds: float =
 
 
 def _job_path(reservation: str) -> str:
+    if not reservation:
+        raise Usage("No reservation is named.", hint="Yours are listed by: gpu-dev list")
     return f"/v1/jobs/{quote(reservation, safe='')}"
 
 

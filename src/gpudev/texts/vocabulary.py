@@ -100,7 +100,7 @@ class EventKind(StrEnum):
     STOPPED = "stopped"
     """Its server ends; the reservation does not."""
     RELEASED = "released"
-    """The server of a stopped reservation is gone; its GPUs and its disk are free."""
+    """The server of a stopped reservation is gone and its GPUs are free; its disk follows with a snapshot."""
     RESUMED = "resumed"
     """Stopped before, it waits for a server again."""
     EXPIRED = "expired"

@@ -23,7 +23,7 @@ from gpudev.cli.request_options import (
 )
 from gpudev.cli.screen import can_ask, can_draw
 from gpudev.cli.time_options import moment_option
-from gpudev.texts.vocabulary import EventKind
+from gpudev.texts.vocabulary import EventKind, Status
 
 if TYPE_CHECKING:
     from gpudev.cli.start_wait import Wait
@@ -150,7 +150,8 @@ def start(
         wanted = StartRequest(gpu_type=gpu_type, gpu_count=gpus, distributed=given["distributed"])
         job = client.start(reservation, wanted)
         short = ssh.id8(job.job_id)
-        say(f"{job.name} is started again: reservation {short}.")
+        begins = "is active already" if job.status == Status.ACTIVE else "is started again"
+        say(f"{job.name} {begins}: reservation {short}.")
         if not manner.no_wait:
             told = client.list_events(job.job_id)
             begun = [event.number for event in told if event.kind == EventKind.RESUMED]

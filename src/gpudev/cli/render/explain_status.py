@@ -146,7 +146,7 @@ def _is_node_leaving(events: Sequence[JobEvent]) -> bool:
 
 def _same_again(job: JobDetail) -> str:
     disk = f" --disk {job.disk_name}" if job.disk_name and job.disk_name != "default" else ""
-    return f"gpu-dev reserve -t {job.gpu_type} -g {job.gpu_count} -H {job.duration_hours:g}{disk}"
+    return f"gpu-dev reserve -t {job.gpu_type} -g {job.gpu_count} -H {round(job.duration_hours, 2):g}{disk}"
 
 
 _MINUTE = 60.0

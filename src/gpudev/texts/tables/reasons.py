@@ -37,11 +37,11 @@ REASONS = {
         "Nothing to do: it starts by itself.",
     ),
     "reason_stopped_by_user": Text(
-        "It was stopped by its owner: its GPUs and its disk are free.",
+        "It was stopped by its owner. Its GPUs and its disk are for others meanwhile.",
         "Start it again with: gpu-dev start ID",
     ),
     "reason_stopped_by_admin": Text(
-        "It was stopped by an admin: its GPUs and its disk are free.",
+        "It was stopped by an admin. Its GPUs and its disk are for others meanwhile.",
         "Start it again with: gpu-dev start ID",
     ),
     "reason_stopped_too_long": Text(

@@ -85,7 +85,7 @@ _EXTENSION = {
 _STOP = {
     "not_active_to_stop": Text(
         "Reservation {reservation:short} is {status}; only an active one can be stopped.",
-        hint="End it with: gpu-dev cancel {reservation:short}",
+        hint="See where it stands with: gpu-dev show {reservation:short}",
     ),
     "no_time_left_to_stop": Text(
         "The time of reservation {reservation:short} is up: there is nothing left to keep.",
@@ -108,7 +108,7 @@ _STOP = {
         hint="Try again in a few seconds.",
     ),
     "reservation_stopped": Text("Its server was ended. Time left: {left:duration}."),
-    "reservation_released": Text("The server is gone; its GPUs and its disk are free."),
+    "reservation_released": Text("The server is gone and its GPUs are free."),
     "reservation_resumed": Text(_say_resumed),
     "stopped_ends_soon": Text(
         "Reservation {name} ({reservation:short}) has been stopped for days and ends at {end:time}. "
